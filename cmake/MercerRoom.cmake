@@ -1,0 +1,51 @@
+# One target per room. A room may include only the rooms it names in DEPENDS (and what those
+# depend on); tests/rooms_test.py checks the #include lines against this.
+#
+#   mercer_room(krylov SOURCES cg.cpp DEPENDS linalg)        -> library target mercer_krylov
+#   mercer_room_test(krylov SOURCES cg_test.cpp DEPENDS ...) -> test program krylov_test
+
+add_library(mercer_flags INTERFACE)
+target_compile_options(mercer_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+if(MERCER_WARNINGS_AS_ERRORS)
+  target_compile_options(mercer_flags INTERFACE -Werror)
+endif()
+
+if(MERCER_SANITIZE)
+  add_compile_options(-fsanitize=${MERCER_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${MERCER_SANITIZE})
+  if(MERCER_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+set_property(GLOBAL PROPERTY MERCER_ROOMS "")
+
+function(mercer_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPENDS;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
+  add_library(mercer_${name} STATIC ${ROOM_SOURCES})
+  add_library(mercer::${name} ALIAS mercer_${name})
+  set_target_properties(mercer_${name} PROPERTIES EXPORT_NAME ${name} OUTPUT_NAME mercer_${name})
+  target_include_directories(mercer_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(mercer_${name} PUBLIC cxx_std_20)
+  target_link_libraries(mercer_${name} PRIVATE $<BUILD_INTERFACE:mercer_flags> ${ROOM_PRIVATE_LIBRARIES})
+  target_link_libraries(mercer_${name} PUBLIC ${ROOM_LIBRARIES})
+  foreach(room ${ROOM_DEPENDS})
+    target_link_libraries(mercer_${name} PUBLIC mercer_${room})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY MERCER_ROOMS mercer_${name})
+endfunction()
+
+function(mercer_room_test name)
+  cmake_parse_arguments(TEST "" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  add_executable(${name}_test ${TEST_SOURCES})
+  target_link_libraries(${name}_test PRIVATE $<BUILD_INTERFACE:mercer_flags> GTest::gtest_main ${TEST_LIBRARIES})
+  target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
+  foreach(room ${name} ${TEST_DEPENDS})
+    if(TARGET mercer_${room})
+      target_link_libraries(${name}_test PRIVATE mercer_${room})
+    endif()
+  endforeach()
+  gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT 900 LABELS unit)
+endfunction()

@@ -1,0 +1,32 @@
+// Files that appear whole or not at all: written to a temporary name beside the target, synced,
+// then renamed. If the writer is destroyed before commit(), nothing is left behind.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace mercer {
+
+class AtomicFile {
+ public:
+  /// Opens a temporary file in the folder of `path`; throws IoError with the reason.
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, std::size_t bytes);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  /// Flushes, syncs and renames; after it the file is at `path`.
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* doing);
+
+  std::string path_;
+  std::string temporary_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace mercer

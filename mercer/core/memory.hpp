@@ -1,0 +1,22 @@
+// What the machine has and what this process uses, in bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace mercer {
+
+/// Largest resident size of this process so far.
+std::uint64_t peak_rss_bytes();
+/// Resident size of this process now.
+std::uint64_t current_rss_bytes();
+/// What the kernel says can still be allocated (cgroup limits included).
+std::uint64_t available_memory_bytes();
+
+/// "8G", "500M", "1.5GiB", "4096" -> bytes. K, M, G, T are powers of 1024.
+std::uint64_t parse_bytes(std::string_view text);
+/// 1610612736 -> "1.50 GiB".
+std::string format_bytes(double bytes);
+
+}  // namespace mercer

@@ -1,0 +1,21 @@
+// The one place where mercer runs in parallel. A loop is cut into tasks whose number and order of
+// summation do not depend on the number of threads, so that results are the same bits on any.
+#pragma once
+
+#include <functional>
+
+#include "mercer/core/types.hpp"
+
+namespace mercer {
+
+/// Threads used by parallel_for; starts as the number of cores this process may use.
+int num_threads();
+/// At least 1. Not to be called while a parallel loop runs.
+void set_num_threads(int count);
+
+/// Calls body(task, worker) for task = 0 .. count - 1, each once, in any order;
+/// worker < num_threads() names the scratch space to use. Tasks may not write to the same place.
+/// The first exception thrown by a task is thrown again here. Nested calls run serially.
+void parallel_for(Index count, const std::function<void(Index task, int worker)>& body);
+
+}  // namespace mercer

@@ -1,0 +1,95 @@
+// A kernel expression is a value: a small tree of leaves under sum, product and scale.
+//
+//   auto k = Kernel::parse("matern52 + linear:iso", 3);      // 3 input columns
+//   k.parameter_names();   // signal_variance1, matern52_1.lengthscale[0], ...
+//   k.set_log_parameters(theta);
+//
+// Parameters are listed in the order of a walk from the root: the variance of a scale node before
+// its child; of a leaf its lengthscales (one per input, or one in all), then its shape.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mercer/core/types.hpp"
+#include "mercer/kernels/registry.hpp"
+
+namespace mercer::kernels {
+
+struct Leaf {
+  LeafKind kind = LeafKind::rbf;
+  bool ard = true;
+  int degree = 1;                    // poly only
+  std::vector<double> lengthscales;  // empty, one, or one per input
+  double shape = 0;                  // alpha, period or offset; unused otherwise
+
+  const LeafInfo& info() const { return leaf_info(kind); }
+  bool has_shape() const { return !info().shape_name.empty(); }
+  Index num_parameters() const {
+    return static_cast<Index>(lengthscales.size()) + (has_shape() ? 1 : 0);
+  }
+  /// The lengthscale of input c: 1 when the leaf has none.
+  double lengthscale(Index c) const {
+    if (lengthscales.empty()) return 1.0;
+    return lengthscales.size() == 1 ? lengthscales[0] : lengthscales[static_cast<std::size_t>(c)];
+  }
+};
+
+struct Node {
+  enum class Kind { leaf, scale, sum, product };
+  Kind kind = Kind::leaf;
+  double variance = 1;         // scale: factor on its only child
+  Leaf leaf;                   // leaf
+  std::vector<Node> children;  // sum and product: two or more; scale: one
+};
+
+class Kernel {
+ public:
+  /// Reads an expression: sums and products of leaves, numbers and parentheses. Every term of the
+  /// outer sum gets a signal variance (its start value is the number in front, or 1).
+  ///   leaf    = name {":" option},  option = iso | ard | NUMBER | key=NUMBER
+  /// Throws InvalidArgument that points at the character.
+  static Kernel parse(std::string_view text, Index num_inputs);
+
+  Kernel(Node root, Index num_inputs);
+
+  Index num_inputs() const { return num_inputs_; }
+  const Node& root() const { return root_; }
+  /// The structure as text that `parse` reads back (parameter values are not part of it).
+  std::string text() const;
+  /// True when k(x, x') depends on x - x' only, so that points may be shifted.
+  bool stationary() const;
+
+  Index num_parameters() const;
+  std::vector<std::string> parameter_names() const;
+  /// True for each parameter that is a lengthscale / a variance in front of a term.
+  std::vector<bool> is_lengthscale() const;
+  std::vector<bool> is_variance() const;
+  Vector log_parameters() const;
+  void set_log_parameters(ConstVectorView theta);
+
+  /// Every lengthscale (variance) of the tree := value. Used for --lengthscale, --signal-variance.
+  void set_all_lengthscales(double value);
+  void set_all_variances(double value);
+  /// One value per input for every ARD leaf; throws when the sizes differ.
+  void set_lengthscales(const std::vector<double>& values);
+
+  /// Reference evaluation of one pair (pointers to num_inputs values with the given strides), in
+  /// plain double arithmetic: tests and small work only. Bit-symmetric in its arguments.
+  double evaluate(const double* a, Index stride_a, const double* b, Index stride_b) const;
+  /// The same, and its derivative in each log parameter.
+  double evaluate_with_gradient(const double* a, Index stride_a, const double* b, Index stride_b,
+                                VectorView gradient) const;
+
+  /// k(x_i, x_i) for the rows of x.
+  Vector diagonal(ConstMatrixView x) const;
+  /// Reference matrix k(a_i, b_j), pair by pair; operators/ has the fast one.
+  Matrix reference_matrix(ConstMatrixView a, ConstMatrixView b) const;
+
+ private:
+  Node root_;
+  Index num_inputs_;
+};
+
+}  // namespace mercer::kernels

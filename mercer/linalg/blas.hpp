@@ -1,0 +1,36 @@
+// Dense products through BLAS. OpenBLAS runs on one thread; mercer cuts the work into fixed panels
+// and runs those in parallel, so that the result is the same bits for any number of threads.
+#pragma once
+
+#include <span>
+
+#include "mercer/core/types.hpp"
+
+namespace mercer::linalg {
+
+enum class Transpose { no, yes };
+
+/// c = alpha op(a) op(b) + beta c.
+void gemm(double alpha, ConstMatrixView a, Transpose op_a, ConstMatrixView b, Transpose op_b,
+          double beta, MatrixView c);
+
+/// c = alpha a' a + beta c, both triangles written; for tall a the sum runs over fixed row panels.
+void gram(double alpha, ConstMatrixView a, double beta, MatrixView c);
+
+/// Solves op(l) x = b in place for lower-triangular l (columns of b in parallel panels).
+void solve_lower(ConstMatrixView l, Transpose op, MatrixView b);
+
+/// out[j] = sum_i x(i, j) y(i, j), summed in fixed chunks.
+void column_dots(ConstMatrixView x, ConstMatrixView y, std::span<double> out);
+
+/// Eigenvalues (ascending) and vectors of a symmetric matrix (LAPACK dsyevd).
+struct SymmetricEigen {
+  Vector values;
+  Matrix vectors;
+};
+SymmetricEigen symmetric_eigen(ConstMatrixView a);
+
+/// Keeps OpenBLAS on one thread; called by every function here, cheap after the first time.
+void use_serial_blas();
+
+}  // namespace mercer::linalg

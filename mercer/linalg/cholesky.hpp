@@ -1,0 +1,37 @@
+// Tiled Cholesky factorisation: LAPACK and BLAS on tiles, tiles in parallel, fixed order of sums.
+//   Source: Buttari et al. (2009), a class of parallel tiled linear algebra algorithms.
+//   Cost:   n^3/3 flops to factor, 2n^3/3 more for the inverse, in place: 8 n^2 bytes.
+//   Same bits for any number of threads.
+#pragma once
+
+#include "mercer/core/types.hpp"
+
+namespace mercer::linalg {
+
+/// The lower factor L of a symmetric positive-definite matrix, A = L L'.
+class Cholesky {
+ public:
+  /// Factors a (its lower triangle is read) in place. Throws NotPositiveDefinite, which names the
+  /// pivot and says what can be done.
+  explicit Cholesky(Matrix a);
+
+  Index size() const { return l_.rows(); }
+  /// The factor; only its lower triangle is meaningful.
+  const Matrix& factor() const { return l_; }
+  double log_det() const;
+  /// x = A^-1 b in place.
+  void solve_in_place(MatrixView b) const;
+  /// b = L^-1 b in place.
+  void solve_lower_in_place(MatrixView b) const;
+  /// Consumes the factor and returns A^-1, both triangles (no second n x n array).
+  Matrix inverse() &&;
+
+ private:
+  Matrix l_;
+};
+
+/// Bytes and floating-point operations of a factorisation, for the planner.
+double cholesky_bytes(Index n);
+double cholesky_flops(Index n);
+
+}  // namespace mercer::linalg

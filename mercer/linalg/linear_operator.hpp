@@ -1,0 +1,61 @@
+// The two interfaces that Krylov methods see. They know nothing of kernels, so solvers are tested
+// on small dense matrices and can run over distributed rows later.
+#pragma once
+
+#include <span>
+
+#include "mercer/core/rng.hpp"
+#include "mercer/core/types.hpp"
+
+namespace mercer::linalg {
+
+/// A symmetric matrix known by its action; columns of x are separate right-hand sides.
+class LinearOperator {
+ public:
+  virtual ~LinearOperator() = default;
+  virtual Index size() const = 0;
+  /// y = A x, for N x t blocks; x and y may not overlap.
+  virtual void apply(ConstMatrixView x, MatrixView y) const = 0;
+  /// Per-column x'y (summed over ranks when rows are distributed). Deterministic for any number
+  /// of threads.
+  virtual void column_dots(ConstMatrixView x, ConstMatrixView y, std::span<double> out) const;
+};
+
+/// P close to A and cheap to invert.
+class Preconditioner {
+ public:
+  virtual ~Preconditioner() = default;
+  virtual Index size() const = 0;
+  /// z = P^-1 r.
+  virtual void solve(ConstMatrixView r, MatrixView z) const = 0;
+  virtual double log_det() const = 0;
+  /// Columns of z ~ N(0, P).
+  virtual void sample(Rng& rng, MatrixView z) const = 0;
+};
+
+/// A dense symmetric matrix as an operator: small problems and tests.
+class DenseOperator final : public LinearOperator {
+ public:
+  explicit DenseOperator(Matrix a);
+  Index size() const override { return a_.rows(); }
+  void apply(ConstMatrixView x, MatrixView y) const override;
+  const Matrix& matrix() const { return a_; }
+
+ private:
+  Matrix a_;
+};
+
+/// A + shift I, without copying A.
+class ShiftedOperator final : public LinearOperator {
+ public:
+  ShiftedOperator(const LinearOperator& a, double shift) : a_(a), shift_(shift) {}
+  Index size() const override { return a_.size(); }
+  void apply(ConstMatrixView x, MatrixView y) const override;
+  double shift() const { return shift_; }
+
+ private:
+  const LinearOperator& a_;
+  double shift_;
+};
+
+}  // namespace mercer::linalg

@@ -1,0 +1,45 @@
+// K(X, X) known by its products, and the little else that preconditioners and learning need of it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "mercer/kernels/kernel.hpp"
+#include "mercer/linalg/linear_operator.hpp"
+
+namespace mercer::operators {
+
+/// Arithmetic inside a tile; sums across tiles are always in double.
+enum class Precision { float64, float32 };
+
+/// The kernel matrix of a set of points with itself (no noise on the diagonal).
+class KernelOperator : public linalg::LinearOperator {
+ public:
+  virtual const kernels::Kernel& kernel() const = 0;
+  /// N x d, one row per point, in the caller's order.
+  virtual const Matrix& points() const = 0;
+  virtual Precision precision() const = 0;
+  Index size() const override { return points().rows(); }
+
+  /// k(x_i, x_i), in double.
+  Vector diagonal() const { return kernel().diagonal(points()); }
+  /// out(:, k) = K(:, which[k]), in double; out is N x which.size().
+  virtual void columns(std::span<const Index> which, MatrixView out) const = 0;
+
+  /// One pass over the tiles: kv = K v, and for every log parameter p
+  /// gradient(p) = sum over columns c of u(:,c)' (dK/dtheta_p) v(:,c). In double.
+  virtual void apply_with_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
+                                   VectorView gradient) const = 0;
+
+  /// Single-column products done so far (a block of t columns counts t).
+  std::int64_t products() const { return products_.load(); }
+
+ protected:
+  void count_products(Index columns) const { products_ += columns; }
+
+ private:
+  mutable std::atomic<std::int64_t> products_{0};
+};
+
+}  // namespace mercer::operators
