@@ -1,8 +1,8 @@
 #include "mercer/core/interrupt.hpp"
 
-#include <csignal>
-
 #include <unistd.h>
+
+#include <csignal>
 
 namespace mercer {
 namespace {

@@ -59,15 +59,16 @@ std::uint64_t parse_bytes(std::string_view text) {
   double value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   std::string unit(rest, text.data() + text.size());
-  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::toupper(c); });
+  std::transform(unit.begin(), unit.end(), unit.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
   if (unit.ends_with("IB")) unit.resize(unit.size() - 2);
   if (unit.ends_with("B")) unit.resize(unit.size() - 1);
   const std::string units = "KMGT";
   const auto power = unit.empty() ? 0 : units.find(unit.front()) + 1;
   if (error != std::errc{} || !(value > 0) || unit.size() > 1 || power > units.size() ||
       (!unit.empty() && power == 0) || !std::isfinite(value))
-    throw InvalidArgument(
-        fmt::format("'{}' is not an amount of memory; write it as 500M, 8G or a number of bytes", text));
+    throw InvalidArgument(fmt::format(
+        "'{}' is not an amount of memory; write it as 500M, 8G or a number of bytes", text));
   return static_cast<std::uint64_t>(value * std::pow(1024.0, static_cast<double>(power)));
 }
 

@@ -14,22 +14,28 @@ namespace mercer {
 
 struct Any {
   template <class T>
-  static bool holds(const T&) { return true; }
+  static bool holds(const T&) {
+    return true;
+  }
   static constexpr const char* text = "anything";
 };
 struct Positive {
   template <class T>
   static bool holds(const T& value) {
-    if constexpr (std::is_floating_point_v<T>) return std::isfinite(value) && value > 0;
-    else return value > 0;
+    if constexpr (std::is_floating_point_v<T>)
+      return std::isfinite(value) && value > 0;
+    else
+      return value > 0;
   }
   static constexpr const char* text = "positive";
 };
 struct NonNegative {
   template <class T>
   static bool holds(const T& value) {
-    if constexpr (std::is_floating_point_v<T>) return std::isfinite(value) && value >= 0;
-    else return value >= 0;
+    if constexpr (std::is_floating_point_v<T>)
+      return std::isfinite(value) && value >= 0;
+    else
+      return value >= 0;
   }
   static constexpr const char* text = "zero or positive";
 };

@@ -27,10 +27,9 @@ Rng::Rng(std::uint64_t seed, std::string_view purpose, std::uint64_t index)
     : key_(stream_key(seed, purpose)), index_(index) {}
 
 void Rng::refill() {
-  const r123::Philox4x32::ctr_type counter = {{static_cast<std::uint32_t>(counter_),
-                                               static_cast<std::uint32_t>(counter_ >> 32),
-                                               static_cast<std::uint32_t>(index_),
-                                               static_cast<std::uint32_t>(index_ >> 32)}};
+  const r123::Philox4x32::ctr_type counter = {
+      {static_cast<std::uint32_t>(counter_), static_cast<std::uint32_t>(counter_ >> 32),
+       static_cast<std::uint32_t>(index_), static_cast<std::uint32_t>(index_ >> 32)}};
   const r123::Philox4x32::key_type key = {
       {static_cast<std::uint32_t>(key_), static_cast<std::uint32_t>(key_ >> 32)}};
   const auto block = r123::Philox4x32()(counter, key);
@@ -49,9 +48,7 @@ std::uint64_t Rng::bits64() {
   return (high << 32) | bits32();
 }
 
-double Rng::uniform() {
-  return (static_cast<double>(bits64() >> 11) + 0.5) * 0x1.0p-53;
-}
+double Rng::uniform() { return (static_cast<double>(bits64() >> 11) + 0.5) * 0x1.0p-53; }
 
 double Rng::normal() {
   if (has_spare_) {

@@ -1,13 +1,13 @@
 #include "mercer/core/threads.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
-
-#include <sched.h>
 
 #include "mercer/core/error.hpp"
 

@@ -1,0 +1,256 @@
+// The text form of kernel expressions.
+//   expression = term {"+" term}
+//   term       = factor {"*" factor}
+//   factor     = NUMBER | leaf | "(" expression ")"
+//   leaf       = NAME {":" option};  option = "iso" | "ard" | NUMBER | KEY "=" NUMBER
+// Every term of the outermost sum is put under a scale node (its signal variance). In a sum inside
+// a product the first term stays bare, because a common factor would be counted twice.
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/kernels/kernel.hpp"
+
+namespace mercer::kernels {
+namespace {
+
+constexpr int kMaxDepth = 64;
+constexpr int kMaxLeaves = 64;
+constexpr int kMaxDegree = 16;
+
+class Parser {
+ public:
+  Parser(std::string_view text, Index num_inputs) : text_(text), num_inputs_(num_inputs) {}
+
+  Node parse() {
+    Node root = expression(/*outermost=*/true);
+    skip_spaces();
+    if (position_ != text_.size()) fail("expected '+', '*' or the end");
+    return root;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InvalidArgument(
+        fmt::format("kernel '{}': {} at character {}", text_, what, position_ + 1));
+  }
+
+  void skip_spaces() {
+    while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_])))
+      ++position_;
+  }
+
+  bool accept(char c) {
+    skip_spaces();
+    if (position_ >= text_.size() || text_[position_] != c) return false;
+    ++position_;
+    return true;
+  }
+
+  bool at_number() const {
+    return position_ < text_.size() &&
+           (std::isdigit(static_cast<unsigned char>(text_[position_])) || text_[position_] == '.');
+  }
+
+  double number() {
+    double value = 0;
+    const char* first = text_.data() + position_;
+    const auto [rest, error] = std::from_chars(first, text_.data() + text_.size(), value);
+    if (error != std::errc{} || !(value > 0) || !std::isfinite(value))
+      fail("expected a positive number");
+    position_ += static_cast<std::size_t>(rest - first);
+    return value;
+  }
+
+  std::string_view word() {
+    const std::size_t first = position_;
+    while (position_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[position_])) || text_[position_] == '_'))
+      ++position_;
+    return text_.substr(first, position_ - first);
+  }
+
+  Node expression(bool outermost) {
+    if (++depth_ > kMaxDepth) fail("parentheses nested too deeply");
+    std::vector<Node> terms;
+    do {
+      terms.push_back(term(outermost || !terms.empty()));
+    } while (accept('+'));
+    --depth_;
+    if (terms.size() == 1) return std::move(terms.front());
+    Node sum;
+    sum.kind = Node::Kind::sum;
+    sum.children = std::move(terms);
+    return sum;
+  }
+
+  // A product of factors; numbers multiply into the variance of the scale node above it.
+  Node term(bool scaled) {
+    double variance = 1;
+    bool has_number = false;
+    std::vector<Node> factors;
+    do {
+      skip_spaces();
+      if (at_number()) {
+        variance *= number();
+        has_number = true;
+      } else {
+        factors.push_back(factor());
+      }
+    } while (accept('*'));
+    if (factors.empty()) {  // a bare number: a constant kernel of that variance
+      factors.emplace_back();
+      factors.back().leaf.kind = LeafKind::constant;
+      factors.back().leaf.ard = false;
+      scaled = true;
+    }
+    Node product;
+    if (factors.size() == 1) {
+      product = std::move(factors.front());
+    } else {
+      product.kind = Node::Kind::product;
+      product.children = std::move(factors);
+    }
+    // "(a + b)" alone in the outer sum: its terms are scaled already, all but the first.
+    if (!scaled && !has_number) return product;
+    if (product.kind == Node::Kind::scale) {
+      product.variance *= variance;
+      return product;
+    }
+    Node scale;
+    scale.kind = Node::Kind::scale;
+    scale.variance = variance;
+    scale.children.push_back(std::move(product));
+    return scale;
+  }
+
+  Node factor() {
+    skip_spaces();
+    if (accept('(')) {
+      Node inner = expression(/*outermost=*/false);
+      if (!accept(')')) fail("expected ')'");
+      return inner;
+    }
+    const std::string_view name = word();
+    if (name.empty()) fail("expected a kernel name, a number or '('");
+    if (++leaves_ > kMaxLeaves)
+      fail(fmt::format("more than {} kernels in one expression", kMaxLeaves));
+    Node node;
+    node.leaf = leaf(leaf_info(name));
+    return node;
+  }
+
+  Leaf leaf(const LeafInfo& info) {
+    Leaf leaf;
+    leaf.kind = info.kind;
+    leaf.shape = info.default_shape;
+    leaf.degree = info.has_degree ? 2 : 1;
+    leaf.ard = info.has_lengthscale;
+    double lengthscale = 1;
+    while (accept(':')) option(info, leaf, lengthscale);
+    // linear:iso has no lengthscale of its own: the variance in front says the same.
+    if (info.has_lengthscale && !(info.kind == LeafKind::linear && !leaf.ard))
+      leaf.lengthscales.assign(leaf.ard ? static_cast<std::size_t>(num_inputs_) : 1U, lengthscale);
+    return leaf;
+  }
+
+  void option(const LeafInfo& info, Leaf& leaf, double& lengthscale) {
+    skip_spaces();
+    if (at_number()) {  // rq:0.5, periodic:12, poly:3
+      const double value = number();
+      if (info.has_degree) {
+        set_degree(leaf, value);
+      } else if (!info.shape_name.empty()) {
+        leaf.shape = value;
+      } else {
+        fail(fmt::format("{} takes no number after ':'", info.name));
+      }
+      return;
+    }
+    const std::string_view key = word();
+    if (key == "iso" || key == "ard") {
+      if (!info.has_lengthscale) fail(fmt::format("{} has no lengthscale", info.name));
+      leaf.ard = key == "ard";
+      return;
+    }
+    const bool known = key == "lengthscale" ? info.has_lengthscale
+                       : key == "degree"    ? info.has_degree
+                                            : !key.empty() && key == info.shape_name;
+    if (!known)
+      fail(fmt::format(
+          "unknown option '{}' of {} (iso, ard{}{})", key, info.name,
+          info.has_lengthscale ? ", lengthscale=NUMBER" : "",
+          info.shape_name.empty() ? std::string() : fmt::format(", {}=NUMBER", info.shape_name)));
+    if (!accept('=')) fail(fmt::format("expected '=' after '{}'", key));
+    skip_spaces();
+    const double value = number();
+    if (key == "lengthscale") {
+      lengthscale = value;
+    } else if (key == "degree") {
+      set_degree(leaf, value);
+    } else {
+      leaf.shape = value;
+    }
+  }
+
+  void set_degree(Leaf& leaf, double value) {
+    if (value != std::floor(value) || value < 1 || value > kMaxDegree)
+      fail(fmt::format("the degree of poly must be a whole number from 1 to {}", kMaxDegree));
+    leaf.degree = static_cast<int>(value);
+  }
+
+  std::string_view text_;
+  Index num_inputs_;
+  std::size_t position_ = 0;
+  int depth_ = 0;
+  int leaves_ = 0;
+};
+
+std::string leaf_text(const Leaf& leaf) {
+  std::string text(leaf.info().name);
+  if (leaf.info().has_degree) text += fmt::format(":{}", leaf.degree);
+  if (leaf.info().has_lengthscale && !leaf.ard) text += ":iso";
+  return text;
+}
+
+// "1 *" marks a variance where the grammar would not add one by itself.
+std::string node_text(const Node& node, bool mark_variance) {
+  std::string text;
+  switch (node.kind) {
+    case Node::Kind::leaf:
+      return leaf_text(node.leaf);
+    case Node::Kind::scale: {
+      const Node& child = node.children[0];
+      const bool is_sum = child.kind == Node::Kind::sum;
+      text = node_text(child, true);
+      if (is_sum) text = "(" + text + ")";
+      return (mark_variance || is_sum ? "1 * " : "") + text;
+    }
+    case Node::Kind::sum:
+      for (std::size_t i = 0; i < node.children.size(); ++i)
+        text += (i > 0 ? " + " : "") + node_text(node.children[i], mark_variance && i == 0);
+      return text;
+    case Node::Kind::product:
+      for (std::size_t i = 0; i < node.children.size(); ++i) {
+        const Node& child = node.children[i];
+        const bool plain = child.kind == Node::Kind::leaf || child.kind == Node::Kind::product;
+        const std::string inner = node_text(child, true);
+        text += (i > 0 ? " * " : "") + (plain ? inner : "(" + inner + ")");
+      }
+      return text;
+  }
+  return text;
+}
+
+}  // namespace
+
+Kernel Kernel::parse(std::string_view text, Index num_inputs) {
+  return Kernel(Parser(text, num_inputs).parse(), num_inputs);
+}
+
+std::string Kernel::text() const { return node_text(root_, false); }
+
+}  // namespace mercer::kernels
