@@ -1,0 +1,105 @@
+#include "mercer/inference/exact_evidence.hpp"
+
+#include <Eigen/Cholesky>
+#include <cmath>
+#include <numbers>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/threads.hpp"
+#include "mercer/operators/tiled_operator.hpp"
+
+namespace mercer::inference {
+namespace {
+
+// s = w w' - h, in place of h, column panels in parallel.
+void rank_one_minus(ConstVectorView w, MatrixView h) {
+  const Index n = h.rows();
+  constexpr Index panel = 64;
+  parallel_for((n + panel - 1) / panel, [&](Index task, int) {
+    const Index end = std::min(n, (task + 1) * panel);
+    for (Index j = task * panel; j < end; ++j) h.col(j) = w * w(j) - h.col(j);
+  });
+}
+
+}  // namespace
+
+Vector RegressionProblem::log_parameters() const {
+  Vector theta(kernel.num_parameters() + 1);
+  theta << kernel.log_parameters(), std::log(noise);
+  return theta;
+}
+
+void RegressionProblem::set_log_parameters(ConstVectorView theta) {
+  kernel.set_log_parameters(theta.head(theta.size() - 1));
+  noise = std::exp(theta(theta.size() - 1));
+}
+
+std::vector<std::string> RegressionProblem::parameter_names() const {
+  auto names = kernel.parameter_names();
+  names.emplace_back("noise_variance");
+  return names;
+}
+
+Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
+  Weights out;
+  const Index q = basis.cols();
+  out.basis_solves = solves.rightCols(q);
+  if (q == 0) {
+    out.w = solves.col(0);
+    return out;
+  }
+  // G = A' H^-1 A, symmetrised: the solves are only approximately symmetric.
+  Matrix g = basis.transpose() * out.basis_solves;
+  g = 0.5 * (g + g.transpose()).eval();
+  const Eigen::LLT<Matrix> factor(g);
+  if (factor.info() != Eigen::Success)
+    throw NotPositiveDefinite(
+        "the columns of the mean (constant or linear trend) are linearly dependent on these data; "
+        "use --mean zero or drop collinear inputs",
+        0);
+  out.beta_covariance = factor.solve(Matrix::Identity(q, q));
+  out.beta = factor.solve(basis.transpose() * solves.col(0));
+  out.w = solves.col(0) - out.basis_solves * out.beta;
+  return out;
+}
+
+Evidence exact_evidence(const RegressionProblem& problem, ConstMatrixView x, ConstVectorView y,
+                        bool with_gradient) {
+  const Index n = x.rows();
+  if (y.size() != n)
+    throw DimensionMismatch("evidence: length of y", y.size(), "number of points", n);
+  Matrix h(n, n);
+  operators::dense_matrix(problem.kernel, x, h);
+  h.diagonal().array() += problem.noise;
+  linalg::Cholesky factor(std::move(h));
+
+  const Matrix basis = mean_basis(problem.mean, x);
+  Matrix solves(n, 1 + basis.cols());
+  solves << y, basis;
+  factor.solve_in_place(solves);
+  const Weights weights = combine_solves(solves, basis);
+  const Vector residual = basis.cols() > 0 ? Vector(y - basis * weights.beta) : Vector(y);
+
+  Evidence out;
+  out.value = -0.5 * residual.dot(weights.w) - 0.5 * factor.log_det() -
+              0.5 * static_cast<double>(n) * std::log(2 * std::numbers::pi);
+  if (!with_gradient) return out;
+
+  // dL/dtheta_p = 1/2 sum_ij (w w' - H^-1)_ij dH_ij/dtheta_p
+  Matrix s = std::move(factor).inverse();
+  rank_one_minus(weights.w, s);
+  out.gradient.resize(problem.kernel.num_parameters() + 1);
+  operators::weighted_gradient(problem.kernel, x, s,
+                               out.gradient.head(problem.kernel.num_parameters()));
+  out.gradient(out.gradient.size() - 1) = problem.noise * s.trace();
+  out.gradient *= 0.5;
+  return out;
+}
+
+double exact_evidence_bytes(Index n) { return linalg::cholesky_bytes(n); }
+
+double exact_evidence_flops(Index n, bool with_gradient) {
+  return linalg::cholesky_flops(n) * (with_gradient ? 3.0 : 1.0);
+}
+
+}  // namespace mercer::inference

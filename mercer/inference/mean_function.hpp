@@ -1,0 +1,23 @@
+// The mean of a Gaussian process: zero, an unknown constant, or an unknown linear trend. The
+// coefficients are estimated by generalised least squares together with the kernel weights, and
+// their uncertainty enters the predictive variance (universal kriging).
+#pragma once
+
+#include <string_view>
+
+#include "mercer/core/types.hpp"
+
+namespace mercer::inference {
+
+enum class MeanKind { zero, constant, linear };
+
+std::string_view to_string(MeanKind kind);
+/// Throws InvalidArgument that lists the names there are.
+MeanKind mean_kind(std::string_view name);
+
+/// Number of basis functions for points with d inputs: 0, 1 or d + 1.
+Index mean_basis_size(MeanKind kind, Index d);
+/// The basis at the rows of x: N x 0, a column of ones, or ones and the inputs.
+Matrix mean_basis(MeanKind kind, ConstMatrixView x);
+
+}  // namespace mercer::inference

@@ -1,0 +1,67 @@
+// What a user may ask for. `auto` (or unset) leaves the choice to the plan.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mercer/core/options.hpp"
+#include "mercer/core/types.hpp"
+
+namespace mercer::models {
+
+/// Shared by fit, solve and plan. Hyperparameters are on standardised data (unless the data are
+/// not standardised); they are kept with train = none and are start values otherwise.
+struct MethodOptions {
+  std::string kernel = "matern52";
+  std::vector<double> lengthscale;  // none, one for all, or one per input
+  std::optional<double> signal_variance;
+  std::optional<double> noise;  // noise variance
+  std::string mean = "zero";
+  std::string op = "auto";              // auto | tiled | stored
+  std::string precision = "auto";       // auto | double | mixed | single
+  std::string solver = "auto";          // auto | cholesky | krylov's registry
+  std::string preconditioner = "auto";  // auto | none | the preconditioners' registry
+  std::optional<Index> rank;
+  double tolerance = 1e-6;
+  int max_iterations = 1000;
+  std::optional<std::uint64_t> memory;  // bytes; unset: 80 % of what is free
+  std::uint64_t seed = 0;
+};
+
+/// The numeric fields and their rules. Names are those of the command line.
+template <class Visitor>
+void visit_fields(MethodOptions& o, Visitor&& field) {
+  field("--signal-variance", o.signal_variance, Positive{});
+  field("--noise", o.noise, Positive{});
+  field("--rank", o.rank, Positive{});
+  field("--tolerance", o.tolerance, Positive{});
+  field("--max-iterations", o.max_iterations, Positive{});
+}
+
+struct TrainOptions {
+  std::string train = "auto";   // auto | lbfgs | none
+  int steps = 100;              // L-BFGS iterations at most, per start
+  int restarts = 2;             // random starts beside the first
+  std::optional<Index> subset;  // rows to learn hyperparameters on; unset: the plan decides
+  std::string checkpoint;       // file to resume from and write to; empty: none
+};
+
+template <class Visitor>
+void visit_fields(TrainOptions& o, Visitor&& field) {
+  field("--steps", o.steps, Positive{});
+  field("--restarts", o.restarts, NonNegative{});
+  field("--subset", o.subset, Positive{});
+}
+
+/// Checks names and numbers; throws InvalidArgument with the choices there are.
+void check(const MethodOptions& options);
+void check(const TrainOptions& options);
+
+/// One line per choice, for --help: "cg          conjugate gradients, ...".
+std::string describe_solvers();
+std::string describe_preconditioners();
+std::string describe_kernels();
+
+}  // namespace mercer::models

@@ -1,0 +1,62 @@
+// What a run would cost, before it starts: every method with its memory and its estimated seconds
+// on this machine, which one `auto` takes and why. The formulas stand beside the methods; the plan
+// only adds them up, with constants from a quick calibration.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mercer/inference/system.hpp"
+#include "mercer/kernels/kernel.hpp"
+#include "mercer/models/options.hpp"
+
+namespace mercer::models {
+
+/// Speeds of this machine, measured in a fraction of a second.
+struct Calibration {
+  double pair_seconds_double = 0;  // one entry of K times one vector, tiled, all threads
+  double pair_seconds_single = 0;
+  double column_seconds_double = 0;  // each further right-hand side, per entry of K
+  double column_seconds_single = 0;
+  double flops = 1;      // of a Cholesky factorisation, per second
+  double bandwidth = 1;  // bytes read per second by all threads
+};
+Calibration calibrate(const kernels::Kernel& kernel, ConstMatrixView x);
+
+struct PlanRow {
+  std::string stage;   // "train", "solve" or "predict"
+  std::string method;  // "cholesky", "cg tiled mixed, pivoted-cholesky rank 604", ...
+  double bytes = 0;    // beyond what is already in memory
+  double seconds = 0;  // an estimate: iteration counts are guessed from size and noise
+  bool fits = false;
+  bool allowed = true;  // false: ruled out by an option the user gave
+  bool chosen = false;
+  std::string note;
+};
+
+struct Plan {
+  Index n = 0;
+  Index d = 0;
+  double budget_bytes = 0;  // --memory
+  double base_bytes = 0;    // in use before the run: program and data
+  double peak_bytes = 0;    // base + the most that the chosen methods need at once
+  double seconds = 0;
+  Calibration calibration;
+  std::vector<PlanRow> rows;
+  std::string reason;  // one sentence: what was chosen and why
+
+  bool trains = false;
+  Index train_rows = 0;  // rows that hyperparameters are learned on
+  Index start_rows = 0;  // rows of the cheap multi-start before that; 0: none
+  inference::SystemChoice system;
+  /// Test rows whose variances are solved for together.
+  Index variance_block = 64;
+};
+
+enum class PlanFor { fit, solve, predict };
+
+/// Throws DoesNotFit with what would fit. `train` is ignored unless purpose is fit.
+Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
+               const MethodOptions& method, const TrainOptions& train, PlanFor purpose);
+
+}  // namespace mercer::models

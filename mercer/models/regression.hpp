@@ -1,0 +1,149 @@
+// Gaussian-process regression from data to certified predictions.
+//
+//   const auto data = data::read_dataset("concrete.csv", {});
+//   auto fit = models::fit(data, {.method = {.kernel = "rbf"}});
+//   fit.model.save("concrete.mcr");
+//
+//   models::Predictor predictor(models::RegressionModel::load("concrete.mcr"), {});
+//   const auto p = predictor.predict(inputs);   // mean, sd_latent, sd_obs, error_bound
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "mercer/data/dataset.hpp"
+#include "mercer/data/scaling.hpp"
+#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/system.hpp"
+#include "mercer/models/options.hpp"
+#include "mercer/models/plan.hpp"
+
+namespace mercer::models {
+
+/// The certificate of a solved problem. With r = y - A beta - H w, for every x*
+///   |mean(x*) - exact mean(x*)| <= sqrt(k**) |r|/sqrt(s2) + trend and rounding terms.
+struct Certificate {
+  double relative_residual = 0;  // |r| / |y|, true, double precision
+  double residual_norm = 0;      // |r|, standardised units
+  double trend_defect = 0;       // |M^-1/2 A'w|, M = A'H^-1 A: how far beta is from optimal
+  double mean_error_bound = 0;   // the bound at its largest over the training points, target units
+};
+
+/// Everything a model file holds.
+struct RegressionModel {
+  data::Schema schema;
+  data::Scaling scaling;
+  inference::RegressionProblem problem;  // on scaled data
+  double noise = 0;                      // s2 of H, jitter included
+  Matrix x;                              // scaled inputs, N x d
+  inference::Weights weights;
+  Certificate certificate;
+  MethodOptions method;   // as given: predict uses it for its own plan
+  nlohmann::json record;  // how it came about: options, training, likelihood, data hash
+
+  void save(const std::string& path) const;
+  static RegressionModel load(const std::string& path);
+};
+
+struct LikelihoodValue {
+  bool known = false;
+  double value = 0, low = 0, high = 0;  // standardised units; exact methods have low = high
+  std::string method;                   // "cholesky", "cholesky-subset" or "none"
+  Index rows = 0;
+};
+
+struct TrainReport {
+  int steps = 0;
+  int evaluations = 0;
+  int failed_evaluations = 0;  // not positive definite: the line search backed off
+  int restarts = 0;
+  bool interrupted = false;
+  bool resumed = false;
+  StopReason stop = StopReason::converged;
+  std::vector<std::string> bounds_hit;  // parameter names
+  double seconds = 0;
+};
+
+/// Called now and then: what is being done, how far it is (0..1, negative when unknown), detail.
+struct Progress {
+  std::string stage;
+  double fraction = -1;
+  std::string detail;
+};
+using ProgressCallback = std::function<Action(const Progress&)>;
+
+struct FitOptions {
+  MethodOptions method;
+  TrainOptions train;
+  bool standardize = true;
+};
+
+struct FitResult {
+  RegressionModel model;
+  Plan plan;
+  TrainReport training;
+  LikelihoodValue likelihood;
+  inference::SystemReport solve;
+  double jitter = 0;
+  Index rank = 0;
+  double build_seconds = 0;
+  double seconds = 0;
+};
+
+/// Plans, learns, solves and certifies. An interrupted training keeps the best point so far and
+/// still solves; an interrupted solve throws Interrupted.
+FitResult fit(const data::Dataset& data, const FitOptions& options,
+              const ProgressCallback& progress = {});
+
+/// The kernel with the start values that options and data give; used by solve and plan as well.
+inference::RegressionProblem start_problem(const MethodOptions& options, Index d);
+
+struct SolveOutcome {
+  Plan plan;
+  inference::SystemReport report;
+  Vector solution;  // H^-1 y on scaled data
+  double jitter = 0;
+  Index rank = 0;
+  double build_seconds = 0;
+  double mean_error_bound = 0;  // target units
+};
+
+/// One linear system with fixed hyperparameters: H a = y.
+SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
+                   const ProgressCallback& progress = {});
+
+struct PredictOptions {
+  bool variance = true;  // false: means and bounds only
+  std::optional<std::uint64_t> memory;
+  std::optional<double> tolerance;  // of the variance solves; unset: from the noise
+  std::string solver = "auto";
+};
+
+/// A block of predictions in target units.
+struct Predictions {
+  Vector mean, sd_latent, sd_obs, error_bound;
+  double sd_error_bound = 0;    // no sd_latent is further than this from the exact one
+  Index clamped_variances = 0;  // raised to the floor 1e-12 k** because of rounding
+  std::int64_t matvecs = 0;
+
+  /// mean + z sd_obs, z the standard normal quantile of p.
+  Vector quantile(double p) const;
+};
+
+class Predictor {
+ public:
+  Predictor(RegressionModel model, PredictOptions options);
+  ~Predictor();
+  const RegressionModel& model() const;
+  const Plan& plan() const;
+  /// Rows of raw inputs (the model's columns, encoded, unscaled), any number of them; worked off
+  /// in blocks of constant memory. Throws Interrupted, or Error when a variance solve fails.
+  Predictions predict(ConstMatrixView inputs, const ProgressCallback& progress = {}) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mercer::models

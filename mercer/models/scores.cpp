@@ -1,0 +1,58 @@
+#include "mercer/models/scores.hpp"
+
+#include <cmath>
+#include <numbers>
+
+#include "mercer/core/error.hpp"
+
+namespace mercer::models {
+namespace {
+
+constexpr double kZ90 = 1.6448536269514722;  // standard normal quantile of 0.95
+constexpr double kZ95 = 1.959963984540054;   // of 0.975
+
+double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
+double normal_density(double z) { return std::exp(-0.5 * z * z) / std::sqrt(2 * std::numbers::pi); }
+
+}  // namespace
+
+void ScoreKeeper::add(ConstVectorView target, ConstVectorView mean, ConstVectorView sd_obs) {
+  if (target.size() != mean.size() || target.size() != sd_obs.size())
+    throw DimensionMismatch("scores: number of targets", target.size(), "number of predictions",
+                            mean.size());
+  for (Index i = 0; i < target.size(); ++i) {
+    const double error = target(i) - mean(i);
+    const double sd = sd_obs(i);
+    const double z = error / sd;
+    squared_ += error * error;
+    absolute_ += std::abs(error);
+    log_density_ += -0.5 * std::log(2 * std::numbers::pi) - std::log(sd) - 0.5 * z * z;
+    // Gneiting & Raftery (2007): crps of N(m, s) at y.
+    crps_ += sd * (z * (2 * normal_cdf(z) - 1) + 2 * normal_density(z) -
+                   1 / std::sqrt(std::numbers::pi));
+    inside90_ += std::abs(z) <= kZ90 ? 1 : 0;
+    inside95_ += std::abs(z) <= kZ95 ? 1 : 0;
+    ++n_;
+    const double delta = target(i) - target_mean_;
+    target_mean_ += delta / static_cast<double>(n_);
+    target_m2_ += delta * (target(i) - target_mean_);
+  }
+}
+
+RegressionScores ScoreKeeper::scores() const {
+  RegressionScores s;
+  s.n = n_;
+  if (n_ == 0) return s;
+  const auto n = static_cast<double>(n_);
+  s.rmse = std::sqrt(squared_ / n);
+  s.mae = absolute_ / n;
+  // A constant test target has no variance to compare with: the score is then left at the MSE.
+  s.smse = target_m2_ > 0 ? squared_ / target_m2_ : squared_ / n;
+  s.nll = -log_density_ / n;
+  s.crps = crps_ / n;
+  s.coverage90 = static_cast<double>(inside90_) / n;
+  s.coverage95 = static_cast<double>(inside95_) / n;
+  return s;
+}
+
+}  // namespace mercer::models

@@ -1,0 +1,31 @@
+// Scores of probabilistic predictions, accumulated block by block in target units.
+#pragma once
+
+#include "mercer/core/types.hpp"
+
+namespace mercer::models {
+
+struct RegressionScores {
+  Index n = 0;
+  double rmse = 0;
+  double mae = 0;
+  double smse = 0;        // mean squared error over the variance of the test targets
+  double nll = 0;         // mean negative log density of y, marginal per point
+  double crps = 0;        // continuous ranked probability score of the Gaussian prediction
+  double coverage90 = 0;  // share of targets inside the central 90 % interval
+  double coverage95 = 0;
+};
+
+class ScoreKeeper {
+ public:
+  void add(ConstVectorView target, ConstVectorView mean, ConstVectorView sd_obs);
+  RegressionScores scores() const;
+
+ private:
+  Index n_ = 0;
+  double squared_ = 0, absolute_ = 0, log_density_ = 0, crps_ = 0;
+  Index inside90_ = 0, inside95_ = 0;
+  double target_mean_ = 0, target_m2_ = 0;  // Welford
+};
+
+}  // namespace mercer::models
