@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <mutex>
 #include <vector>
 
 #include "mercer/core/error.hpp"
@@ -119,11 +118,6 @@ void scale(double beta, MatrixView c) {
 }
 
 }  // namespace
-
-void use_serial_blas() {
-  static std::once_flag once;
-  std::call_once(once, [] { openblas_set_num_threads(1); });
-}
 
 void gemm(double alpha, ConstMatrixView a, Transpose op_a, ConstMatrixView b, Transpose op_b,
           double beta, MatrixView c) {

@@ -33,4 +33,7 @@ SymmetricEigen symmetric_eigen(ConstMatrixView a);
 /// Keeps OpenBLAS on one thread; called by every function here, cheap after the first time.
 void use_serial_blas();
 
+/// The kernels that OpenBLAS runs, e.g. "SkylakeX", "Haswell".
+const char* blas_target();
+
 }  // namespace mercer::linalg

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/Eigenvalues>
+#include <cstdlib>
 #include <limits>
 #include <tuple>
 #include <vector>
@@ -152,6 +153,14 @@ TEST(Blas, SymmetricEigenRebuildsTheMatrix) {
   Matrix bad = Matrix::Identity(2, 2);
   bad(1, 0) = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THROW(symmetric_eigen(bad), InvalidArgument);
+}
+
+TEST(Blas, RunsTheKernelsOfTheMachine) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (std::getenv("OPENBLAS_CORETYPE") != nullptr || !__builtin_cpu_supports("avx2"))
+    GTEST_SKIP() << "the core type is set by hand, or the machine is old";
+  EXPECT_STRNE(blas_target(), "Prescott");
+#endif
 }
 
 }  // namespace
