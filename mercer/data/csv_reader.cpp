@@ -1,0 +1,401 @@
+#include "mercer/data/csv_reader.hpp"
+
+#include <fast_float/fast_float.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <unordered_map>
+
+#include "mercer/core/error.hpp"
+#include "mercer/data/text.hpp"
+
+namespace mercer::data {
+namespace {
+
+constexpr std::size_t max_columns = 1'000'000;
+
+std::string unquoted(std::string_view content, bool doubled_quotes) {
+  std::string out;
+  out.reserve(content.size());
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    out += content[i];
+    if (doubled_quotes && content[i] == '"') ++i;  // "" stands for one quote
+  }
+  return out;
+}
+
+bool is_decimal_comma(std::string_view text) {
+  return std::count(text.begin(), text.end(), ',') == 1 &&
+         text.find_first_not_of("0123456789,-+eE") == std::string_view::npos;
+}
+
+}  // namespace
+
+CsvReader::CsvReader(const std::string& path, CsvOptions options)
+    : CsvReader(ByteSource::open(path), options) {}
+
+CsvReader::CsvReader(ByteSource source, CsvOptions options)
+    : source_(std::move(source)),
+      options_(options),
+      buffer_(std::max<std::size_t>(8, options.buffer_bytes)) {
+  if (options_.separator && std::strchr("\"\r\n#+-.", *options_.separator) != nullptr)
+    throw InvalidArgument(
+        fmt::format("{} cannot separate fields", shown({&*options_.separator, 1})));
+  info_.gzip = source_.is_gzip();
+  read_header();
+  CsvSelection all;
+  for (std::size_t j = 0; j < header_.size(); ++j) all.numeric.push_back(static_cast<Index>(j));
+  select(std::move(all));
+}
+
+void CsvReader::select(CsvSelection selection) {
+  const auto mark = [this](const std::vector<Index>& columns, Kind kind) {
+    for (std::size_t slot = 0; slot < columns.size(); ++slot) {
+      const auto column = static_cast<std::size_t>(columns[slot]);
+      if (columns[slot] < 0 || column >= kinds_.size() || kinds_[column] != Kind::skipped)
+        throw InvalidArgument(fmt::format(
+            "CsvReader: column number {} is not there or selected twice", columns[slot]));
+      kinds_[column] = kind;
+      slots_[column] = static_cast<Index>(slot);
+    }
+  };
+  kinds_.assign(header_.size(), Kind::skipped);
+  slots_.assign(header_.size(), 0);
+  mark(selection.numeric, Kind::numeric);
+  mark(selection.text, Kind::text);
+  selection_ = std::move(selection);
+}
+
+bool CsvReader::next(CsvBlock& block, Index max_rows) {
+  if (max_rows < 1) throw InvalidArgument("CsvReader: a block needs at least one row");
+  const std::size_t width = selection_.numeric.size();
+  block.rows = 0;
+  block.values.resize(static_cast<std::size_t>(max_rows) * width);
+  block.lines.clear();
+  block.text.resize(selection_.text.size());
+  for (auto& column : block.text) column.resize(static_cast<std::size_t>(max_rows));
+
+  while (block.rows < max_rows && skip_to_row()) {
+    if (!parse_row(block)) {
+      refill();
+      continue;
+    }
+    block.lines.push_back(line_);
+    ++block.rows;
+    line_ += 1 + newlines_in_row_;
+  }
+  info_.rows += block.rows;
+  block.values.resize(static_cast<std::size_t>(block.rows) * width);
+  for (auto& column : block.text) column.resize(static_cast<std::size_t>(block.rows));
+  if (block.rows == 0 && info_.rows == 0)
+    throw DataError(fmt::format("{}: there is a header but no row of data below it", name()));
+  return block.rows > 0;
+}
+
+/// Moves the unread bytes to the front and fills the buffer, which doubles if a row fills it all.
+void CsvReader::refill() {
+  if (position_ > 0) {
+    std::memmove(buffer_.data(), buffer_.data() + position_, size_ - position_);
+    size_ -= position_;
+    position_ = 0;
+  } else if (size_ == buffer_.size()) {
+    if (size_ >= options_.max_row_bytes)
+      throw DataError(
+          fmt::format("{}: line {}: the row is longer than {} bytes; is a quote left open, or is "
+                      "this not a CSV file?",
+                      name(), line_, options_.max_row_bytes));
+    buffer_.resize(2 * size_);
+  }
+  while (size_ < buffer_.size() && !end_of_input_) {
+    const std::size_t count = source_.read(buffer_.data() + size_, buffer_.size() - size_);
+    end_of_input_ = count == 0;
+    info_.bytes += count;
+    const auto* zero = static_cast<const char*>(std::memchr(buffer_.data() + size_, '\0', count));
+    if (zero != nullptr)
+      throw DataError(fmt::format(
+          "{}: line {}: there is a zero byte; this is binary or UTF-16, not CSV text in UTF-8",
+          name(), line_ + std::count<const char*>(buffer_.data(), zero, '\n')));
+    size_ += count;
+  }
+}
+
+/// Position at the next row, past comments and blank lines; false at the end of the input.
+bool CsvReader::skip_to_row() {
+  for (;;) {
+    if (position_ == size_) {
+      if (end_of_input_) return false;
+      refill();
+      continue;
+    }
+    const char c = buffer_[position_];
+    if (c != '#' && c != '\n' && c != '\r' && !is_blank(c)) return true;
+    const auto before = position_;
+    if (!skip_line_if_empty()) {
+      refill();
+    } else if (position_ == before) {
+      return true;  // blanks, then something: a row
+    }
+  }
+}
+
+/// Moves past a comment or blank line, not past anything else; false if the buffer ends first.
+bool CsvReader::skip_line_if_empty() {
+  const char* p = buffer_.data() + position_;
+  const bool comment = *p == '#';
+  while (p != limit() && *p != '\n' && *p != '\r') {
+    if (!comment && !is_blank(*p)) return true;
+    ++p;
+  }
+  if (p == limit() && !end_of_input_) return false;
+  if (p != limit() && *p == '\r') {
+    if (p + 1 == limit() && !end_of_input_) return false;
+    ++p;
+    if (p != limit() && *p == '\n') ++p;
+  } else if (p != limit()) {
+    ++p;
+  }
+  ++(comment ? info_.comment_lines : info_.blank_lines);
+  ++line_;
+  position_ = static_cast<std::size_t>(p - buffer_.data());
+  return true;
+}
+
+/// One row from position_ into the next row of `block`; false, and nothing moved, if the buffer
+/// ends before the row does.
+bool CsvReader::parse_row(CsvBlock& block) {
+  const auto columns = static_cast<Index>(header_.size());
+  double* out =
+      block.values.data() + static_cast<std::size_t>(block.rows) * selection_.numeric.size();
+  const char* p = buffer_.data() + position_;
+  newlines_in_row_ = 0;
+  bad_ = {};
+  Index column = 0;
+  for (bool row_ends = false; !row_ends; ++column) {
+    double value = 0;
+    if (column < columns && kinds_[static_cast<std::size_t>(column)] == Kind::numeric &&
+        fast_number(p, value)) {
+      out[slots_[static_cast<std::size_t>(column)]] = value;
+    } else {
+      Field field;
+      if (!scan_field(p, field)) return false;
+      if (bad_.problem == Problem::none && column < columns && !take_cell(column, field, block))
+        bad_.content = field.content;
+    }
+    if (!end_of_field(p, row_ends)) return false;
+  }
+  // A row with too few or too many fields explains its bad cells, so it is told first.
+  if (column != columns) report_ragged(column);
+  if (bad_.problem != Problem::none) report(bad_);
+  position_ = static_cast<std::size_t>(p - buffer_.data());
+  return true;
+}
+
+/// The usual case: an unquoted finite number that ends where the field ends. Otherwise p stays.
+bool CsvReader::fast_number(const char*& p, double& value) const {
+  const char* q = p;
+  while (q != limit() && is_blank(*q)) ++q;
+  const auto result = fast_float::from_chars(q, limit(), value);
+  if (result.ec != std::errc() || !std::isfinite(value)) return false;
+  q = result.ptr;
+  while (q != limit() && is_blank(*q)) ++q;
+  if (q == limit() ? !end_of_input_ : (*q != info_.separator && *q != '\n' && *q != '\r'))
+    return false;
+  p = q;
+  return true;
+}
+
+/// Any field; p ends at its terminator. False if the buffer ends first.
+bool CsvReader::scan_field(const char*& p, Field& field) {
+  const char* q = p;
+  while (q != limit() && is_blank(*q)) ++q;
+  if (q != limit() && *q == '"') {
+    if (!scan_quoted(q, field)) return false;
+  } else {
+    const char* start = q;
+    while (q != limit() && *q != info_.separator && *q != '\n' && *q != '\r') ++q;
+    const char* end = q;
+    while (end != start && is_blank(end[-1])) --end;
+    field.content = {start, static_cast<std::size_t>(end - start)};
+  }
+  if (q == limit() && !end_of_input_) return false;
+  p = q;
+  return true;
+}
+
+bool CsvReader::scan_quoted(const char*& p, Field& field) {
+  const char* start = ++p;
+  for (;;) {
+    const auto* quote =
+        static_cast<const char*>(std::memchr(p, '"', static_cast<std::size_t>(limit() - p)));
+    if (quote == nullptr) {
+      if (!end_of_input_) return false;
+      throw DataError(
+          fmt::format("{}: line {}: a quote is opened and never closed", name(), line_));
+    }
+    p = quote + 1;
+    if (p == limit() && !end_of_input_) return false;
+    if (p == limit() || *p != '"') break;
+    field.doubled_quotes = true;
+    ++p;
+  }
+  field.content = {start, static_cast<std::size_t>(p - 1 - start)};
+  newlines_in_row_ += std::count(field.content.begin(), field.content.end(), '\n');
+  while (p != limit() && is_blank(*p)) ++p;
+  while (p != limit() && *p != info_.separator && *p != '\n' && *p != '\r') {
+    field.stray_text = true;
+    ++p;
+  }
+  return true;
+}
+
+/// Moves past a separator or a line end; false if the buffer ends before it is known which.
+bool CsvReader::end_of_field(const char*& p, bool& row_ends) const {
+  row_ends = p == limit() || *p != info_.separator;
+  if (p == limit()) return true;  // the end of the input: scan_field has made sure
+  if (*p == '\r') {
+    if (p + 1 == limit() && !end_of_input_) return false;
+    ++p;
+    if (p != limit() && *p == '\n') ++p;
+    return true;
+  }
+  ++p;
+  return true;
+}
+
+/// Puts a cell where it belongs; false, with bad_ set, if it cannot be there.
+bool CsvReader::take_cell(Index column, const Field& field, CsvBlock& block) {
+  const auto j = static_cast<std::size_t>(column);
+  if (field.stray_text) {
+    bad_ = {Problem::stray_text, column, {}};
+    return false;
+  }
+  if (kinds_[j] == Kind::text) {
+    auto& cell =
+        block.text[static_cast<std::size_t>(slots_[j])][static_cast<std::size_t>(block.rows)];
+    cell =
+        is_missing(field.content) ? std::string() : unquoted(field.content, field.doubled_quotes);
+  } else if (kinds_[j] == Kind::numeric) {
+    double value = std::numeric_limits<double>::quiet_NaN();
+    const Cell cell = classify(field.content, value);
+    if (cell == Cell::text || cell == Cell::infinite) {
+      bad_ = {cell == Cell::text ? Problem::not_a_number : Problem::infinite, column, {}};
+      return false;
+    }
+    block.values[static_cast<std::size_t>(block.rows) * selection_.numeric.size() +
+                 static_cast<std::size_t>(slots_[j])] = value;
+  }
+  return true;
+}
+
+std::string CsvReader::place(Index line, const std::string& column) const {
+  return fmt::format("{}: line {}, column {}", name(), line, shown(column));
+}
+
+void CsvReader::report(const BadCell& bad) const {
+  const std::string& column = header_[static_cast<std::size_t>(bad.column)];
+  const std::string where = place(line_, column);
+  if (bad.problem == Problem::infinite)
+    throw DataError(fmt::format("{}: infinite value {}; leave the cell empty if it is not known",
+                                where, shown(bad.content)));
+  if (bad.problem == Problem::stray_text)
+    throw DataError(fmt::format(
+        "{}: there is text after the closing quote (a quote inside a field is written twice)",
+        where));
+  std::string advice = selection_.hint ? selection_.hint(column) : "the column must be numeric";
+  if (is_decimal_comma(bad.content)) advice = "write it with a decimal point";
+  throw DataError(fmt::format("{}: {} is not a number; {}", where, shown(bad.content), advice));
+}
+
+void CsvReader::report_ragged(Index fields) const {
+  throw DataError(fmt::format("{}: line {} has {} field{}, the {} has {}", name(), line_, fields,
+                              fields == 1 ? "" : "s",
+                              info_.generated_header ? "first row" : "header", header_.size()));
+}
+
+/// The fields of the row at position_, not moving past it; nothing if the buffer ends first.
+std::optional<CsvReader::HeaderRow> CsvReader::parse_header(char separator) {
+  info_.separator = separator;
+  newlines_in_row_ = 0;
+  HeaderRow row;
+  const char* const start = buffer_.data() + position_;
+  const char* p = start;
+  for (bool row_ends = false; !row_ends;) {
+    Field field;
+    if (!scan_field(p, field)) return std::nullopt;
+    if (field.stray_text)
+      throw DataError(
+          fmt::format("{}: line {}: in the name of column {} there is text after the closing quote",
+                      name(), line_, row.names.size() + 1));
+    if (row.names.size() == max_columns)
+      throw DataError(
+          fmt::format("{}: line {}: there are more than {} columns", name(), line_, max_columns));
+    row.names.emplace_back(trim(unquoted(field.content, field.doubled_quotes)));
+    if (!end_of_field(p, row_ends)) return std::nullopt;
+  }
+  row.bytes = static_cast<std::size_t>(p - start);
+  return row;
+}
+
+void CsvReader::read_header() {
+  refill();
+  if (size_ >= 3 && std::memcmp(buffer_.data(), "\xEF\xBB\xBF", 3) == 0) position_ = 3;
+  if (!skip_to_row()) throw DataError(fmt::format("{}: the file is empty", name()));
+  const auto read_with = [this](char separator) {
+    for (;;) {
+      if (auto row = parse_header(separator)) return std::move(*row);
+      refill();
+    }
+  };
+  HeaderRow row = read_with(options_.separator.value_or(','));
+  if (row.names.size() == 1 && !options_.separator) {
+    const bool more_tabs = read_with('\t').names.size() > read_with(';').names.size();
+    row = read_with(more_tabs ? '\t' : ';');
+    if (row.names.size() == 1) row = read_with(',');
+  }
+  header_ = std::move(row.names);
+  if (generate_header()) return;
+  check_header();
+  position_ += row.bytes;
+  line_ += 1 + newlines_in_row_;
+}
+
+/// A first row of numbers is data without a header: columns are then x1, x2, ..., y.
+bool CsvReader::generate_header() {
+  double value = 0;
+  bool any_number = false;
+  for (const auto& cell : header_) {
+    const Cell kind = classify(cell, value);
+    if (kind != Cell::number && kind != Cell::missing) return false;
+    any_number = any_number || kind == Cell::number;
+  }
+  if (!any_number) return false;
+  for (std::size_t j = 0; j + 1 < header_.size(); ++j) header_[j] = fmt::format("x{}", j + 1);
+  header_.back().assign(1, 'y');  // = "y" makes GCC 12 warn of an overlap that cannot be
+  info_.generated_header = true;
+  return true;
+}
+
+/// Names must be there, differ and be UTF-8.
+void CsvReader::check_header() const {
+  std::unordered_map<std::string_view, std::size_t> seen;
+  for (std::size_t j = 0; j < header_.size(); ++j) {
+    const auto where = [&] { return fmt::format("{}: line {}", name(), line_); };
+    if (header_[j].empty())
+      throw DataError(
+          fmt::format("{}: column {} of {} has no name{}", where(), j + 1, header_.size(),
+                      j == 0 ? " (if it is a pandas index, write the file with index=False)" : ""));
+    if (!is_utf8(header_[j]))
+      throw DataError(
+          fmt::format("{}: the name of column {}, {}, is not UTF-8; convert the file to UTF-8",
+                      where(), j + 1, shown(header_[j])));
+    const auto [other, fresh] = seen.emplace(header_[j], j);
+    if (!fresh)
+      throw DataError(fmt::format("{}: columns {} and {} have the same name {}; rename one",
+                                  where(), other->second + 1, j + 1, shown(header_[j])));
+  }
+}
+
+}  // namespace mercer::data

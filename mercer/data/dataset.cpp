@@ -1,0 +1,415 @@
+#include "mercer/data/dataset.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "mercer/core/checksum.hpp"
+#include "mercer/core/error.hpp"
+#include "mercer/data/text.hpp"
+
+namespace mercer::data {
+namespace {
+
+/// A column being read: the target or an input.
+struct Column {
+  std::string name;
+  Index place = 0;  // in the file
+  bool categorical = false;
+  Index slot = 0;                                // in a CsvBlock
+  std::unordered_map<std::string, Index> codes;  // of categories, in order of appearance
+  std::vector<std::string> levels;               // the same, by code; sorted at the end
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+
+  bool constant() const { return categorical ? levels.size() < 2 : !(low < high); }
+};
+
+std::string plural(Index count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+/// Columns to read, target first, from what the options name.
+std::vector<Column> choose_columns(const CsvReader& reader, const DataOptions& options) {
+  const auto& header = reader.header();
+  const auto find = [&](const std::string& name, const char* option) {
+    const auto found = std::find(header.begin(), header.end(), name);
+    if (found == header.end())
+      throw DataError(fmt::format("{}: {} names a column that is not there: {}", reader.name(),
+                                  option, unknown_column(name, header)));
+    return found - header.begin();
+  };
+  if (header.size() < 2)
+    throw DataError(
+        fmt::format("{}: there is one column only, {}; an input and a target are needed, separated "
+                    "by commas, semicolons or tabs",
+                    reader.name(), shown(header[0])));
+  const Index target =
+      options.target ? find(*options.target, "--target") : static_cast<Index>(header.size()) - 1;
+  std::vector<Column> columns(1);
+  columns[0].name = header[static_cast<std::size_t>(target)];
+  columns[0].place = target;
+  std::vector<bool> taken(header.size(), false);
+  const auto add = [&](Index place) {
+    const auto& name = header[static_cast<std::size_t>(place)];
+    if (place == target)
+      throw InvalidArgument(
+          fmt::format("column {} is both the target{} and an input; name another target with "
+                      "--target, or leave it out of --inputs",
+                      shown(name), options.target ? "" : " (the last column, by default)"));
+    if (taken[static_cast<std::size_t>(place)])
+      throw InvalidArgument(fmt::format("--inputs names column {} twice", shown(name)));
+    taken[static_cast<std::size_t>(place)] = true;
+    columns.emplace_back();
+    columns.back().name = name;
+    columns.back().place = place;
+  };
+  for (const auto& name : options.inputs) add(find(name, "--inputs"));
+  if (options.inputs.empty())
+    for (Index place = 0; place < static_cast<Index>(header.size()); ++place)
+      if (place != target) add(place);
+  for (const auto& name : options.categorical) {
+    const Index place = find(name, "--categorical");
+    const auto found = std::find_if(columns.begin(), columns.end(),
+                                    [&](const Column& c) { return c.place == place; });
+    if (found == columns.end())
+      throw InvalidArgument(fmt::format(
+          "--categorical names {}, which is neither an input nor the target", shown(name)));
+    found->categorical = true;
+  }
+  return columns;
+}
+
+CsvSelection selection_of(std::vector<Column>& columns) {
+  CsvSelection selection;
+  for (auto& column : columns) {
+    auto& list = column.categorical ? selection.text : selection.numeric;
+    column.slot = static_cast<Index>(list.size());
+    list.push_back(column.place);
+  }
+  selection.hint = [target = columns[0].name](const std::string& name) {
+    return fmt::format(
+        "if the column holds categories, say --categorical {}{}", name,
+        name == target ? "" : ", or leave it out by naming the others with --inputs");
+  };
+  return selection;
+}
+
+/// Rows on the way in: pieces of row-major values (codes for categories), target first.
+class Loader {
+ public:
+  Loader(CsvReader& reader, const DataOptions& options)
+      : reader_(reader), options_(options), columns_(choose_columns(reader, options)) {
+    reader_.select(selection_of(columns_));
+  }
+
+  Dataset load() {
+    // Pieces of half a megabyte stay in cache while they are turned into columns.
+    const Index piece_rows = std::max<Index>(1, 65536 / static_cast<Index>(columns_.size()));
+    CsvBlock block;
+    while (reader_.next(block, piece_rows)) take_rows(block);
+    dataset_.csv = reader_.info();
+    dataset_.rows_read = reader_.info().rows;
+    check_columns();
+    assemble();
+    return std::move(dataset_);
+  }
+
+ private:
+  void take_rows(const CsvBlock& block);
+  bool take_row(const CsvBlock& block, Index row, std::vector<double>& piece);
+  double code_of(Column& column, const std::string& text, Index line);
+  void check_columns();
+  void assemble();
+  void sort_levels(Column& column, std::vector<Index>& rank);
+
+  CsvReader& reader_;
+  const DataOptions& options_;
+  std::vector<Column> columns_;
+  std::vector<std::vector<double>> pieces_;
+  Index rows_ = 0;
+  Dataset dataset_;
+};
+
+void Loader::take_rows(const CsvBlock& block) {
+  std::vector<double> piece;
+  piece.reserve(static_cast<std::size_t>(block.rows) * columns_.size());
+  for (Index row = 0; row < block.rows; ++row)
+    if (take_row(block, row, piece)) ++rows_;
+  if (!piece.empty()) pieces_.push_back(std::move(piece));
+}
+
+/// Appends a row to `piece`, unless something is missing in it.
+bool Loader::take_row(const CsvBlock& block, Index row, std::vector<double>& piece) {
+  const auto r = static_cast<std::size_t>(row);
+  const std::size_t width = block.values.size() / static_cast<std::size_t>(block.rows);
+  const auto number = [&](const Column& c) {
+    return block.values[r * width + static_cast<std::size_t>(c.slot)];
+  };
+  const auto text = [&](const Column& c) -> const std::string& {
+    return block.text[static_cast<std::size_t>(c.slot)][r];
+  };
+  bool missing_input = false;
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    const Column& column = columns_[j];
+    if (column.categorical ? !text(column).empty() : !std::isnan(number(column))) continue;
+    if (j == 0) {
+      ++dataset_.rows_missing_target;
+      return false;
+    }
+    if (!options_.drop_missing)
+      throw DataError(fmt::format(
+          "{}: the value is missing; fill it in, or leave such rows out with --drop-missing",
+          reader_.place(block.lines[r], column.name)));
+    missing_input = true;
+  }
+  if (missing_input) {
+    ++dataset_.rows_dropped_missing;
+    return false;
+  }
+  for (auto& column : columns_) {
+    const double value =
+        column.categorical ? code_of(column, text(column), block.lines[r]) : number(column);
+    if (std::abs(value) > largest_value)
+      throw DataError(fmt::format("{}: {} is too large to work with; use other units",
+                                  reader_.place(block.lines[r], column.name), value));
+    column.low = std::min(column.low, value);
+    column.high = std::max(column.high, value);
+    piece.push_back(value);
+  }
+  return true;
+}
+
+double Loader::code_of(Column& column, const std::string& text, Index line) {
+  const auto [found, fresh] =
+      column.codes.try_emplace(text, static_cast<Index>(column.levels.size()));
+  if (fresh) {
+    if (!is_utf8(text))
+      throw DataError(fmt::format("{}: {} is not UTF-8; convert the file to UTF-8",
+                                  reader_.place(line, column.name), shown(text)));
+    if (static_cast<Index>(column.levels.size()) == options_.max_levels)
+      throw DataError(
+          fmt::format("{}: the column has more than {} different values, too many for a category; "
+                      "leave it out by naming the others with --inputs",
+                      reader_.place(line, column.name), options_.max_levels));
+    column.levels.push_back(text);
+  }
+  return static_cast<double>(found->second);
+}
+
+/// Enough rows, a target that varies, an input that varies; the message names what is wrong.
+void Loader::check_columns() {
+  const Column& target = columns_[0];
+  if (rows_ < 2)
+    throw DataError(fmt::format(
+        "{}: {} of {} can be used (missing target: {}, missing input: {}); at least 2 are needed",
+        reader_.name(), plural(rows_, "row"), dataset_.rows_read, dataset_.rows_missing_target,
+        dataset_.rows_dropped_missing));
+  if (target.constant())
+    throw DataError(fmt::format(
+        "{}: the target {} has the same value {} in all {} rows; there is nothing to learn",
+        reader_.name(), shown(target.name),
+        target.categorical ? shown(target.levels[0]) : fmt::format("{}", target.low), rows_));
+  std::vector<std::string> constant;
+  for (std::size_t j = 1; j < columns_.size(); ++j)
+    if (columns_[j].constant()) constant.push_back(columns_[j].name);
+  if (constant.size() + 1 == columns_.size())
+    throw DataError(fmt::format(
+        "{}: all {} rows have the same inputs ({}: one value each); there is nothing to learn from",
+        reader_.name(), rows_, shown_list(constant)));
+  dataset_.schema.dropped_constant = std::move(constant);
+}
+
+/// Sorts the levels; rank[code] is the new place of a code.
+void Loader::sort_levels(Column& column, std::vector<Index>& rank) {
+  std::sort(column.levels.begin(), column.levels.end());
+  rank.resize(column.levels.size());
+  for (std::size_t place = 0; place < column.levels.size(); ++place)
+    rank[static_cast<std::size_t>(column.codes[column.levels[place]])] = static_cast<Index>(place);
+}
+
+/// Turns the pieces into the final matrix, freeing each as it goes.
+void Loader::assemble() {
+  const std::size_t width = columns_.size();
+  std::vector<std::vector<Index>> ranks(width);
+  std::vector<Index> offsets(width, -1);  // first encoded column; -1: dropped
+  Schema& schema = dataset_.schema;
+  schema.target = columns_[0].name;
+  schema.generated_header = reader_.info().generated_header;
+  Index dimension = 0;
+  for (std::size_t j = 0; j < width; ++j) {
+    Column& column = columns_[j];
+    if (column.categorical) sort_levels(column, ranks[j]);
+    if (j == 0 || column.constant()) continue;
+    schema.inputs.push_back({column.name, column.categorical, column.levels});
+    offsets[j] = dimension;
+    dimension += schema.inputs.back().width();
+  }
+  schema.target_levels = columns_[0].levels;
+
+  dataset_.inputs = Matrix::Zero(rows_, dimension);
+  dataset_.target.resize(rows_);
+  Index first = 0;
+  for (auto& piece : pieces_) {
+    const auto count = static_cast<Index>(piece.size() / width);
+    for (std::size_t j = 0; j < width; ++j) {
+      if (j > 0 && offsets[j] < 0) continue;
+      for (Index i = 0; i < count; ++i) {
+        const double value = piece[static_cast<std::size_t>(i) * width + j];
+        const bool coded = columns_[j].categorical;
+        const Index rank = coded ? ranks[j][static_cast<std::size_t>(value)] : 0;
+        if (j == 0)
+          dataset_.target[first + i] = coded ? static_cast<double>(rank) : value;
+        else
+          dataset_.inputs(first + i, offsets[j] + rank) = coded ? 1.0 : value;
+      }
+    }
+    first += count;
+    std::vector<double>().swap(piece);
+  }
+}
+
+/// Rows equal to an earlier one: rows of equal hash lie side by side after sorting.
+Index count_duplicates(const Matrix& inputs) {
+  struct Entry {
+    std::uint64_t hash;
+    Index row;
+  };
+  const std::uint64_t start = fingerprint(nullptr, 0);
+  std::vector<Entry> entries(static_cast<std::size_t>(inputs.rows()));
+  for (Index i = 0; i < inputs.rows(); ++i) entries[static_cast<std::size_t>(i)] = {start, i};
+  for (Index j = 0; j < inputs.cols(); ++j)
+    for (auto& entry : entries) {
+      const double value = inputs(entry.row, j) + 0.0;  // -0 becomes 0
+      entry.hash = fingerprint(&value, sizeof value, entry.hash);
+    }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return a.hash != b.hash ? a.hash < b.hash : a.row < b.row;
+  });
+  Index duplicates = 0;
+  for (std::size_t i = 1; i < entries.size(); ++i)
+    if (entries[i].hash == entries[i - 1].hash &&
+        inputs.row(entries[i].row) == inputs.row(entries[i - 1].row))
+      ++duplicates;
+  return duplicates;
+}
+
+std::vector<std::string> messages_of(const Dataset& data) {
+  std::vector<std::string> out;
+  const CsvInfo& csv = data.csv;
+  if (csv.generated_header)
+    out.push_back(
+        "the file has no header; its columns are called x1, x2, ... and, the last one, y");
+  if (csv.separator != ',')
+    out.push_back(fmt::format("fields are separated by {}",
+                              csv.separator == '\t' ? "tabs" : shown({&csv.separator, 1})));
+  if (csv.comment_lines > 0)
+    out.push_back(
+        fmt::format("skipped {} (starting with #)", plural(csv.comment_lines, "comment line")));
+  if (data.rows_missing_target > 0)
+    out.push_back(
+        fmt::format("left out {} with a missing target", plural(data.rows_missing_target, "row")));
+  if (data.rows_dropped_missing > 0)
+    out.push_back(
+        fmt::format("left out {} with a missing input", plural(data.rows_dropped_missing, "row")));
+  if (!data.schema.dropped_constant.empty())
+    out.push_back(
+        fmt::format("left out {} with one value only: {}",
+                    plural(static_cast<Index>(data.schema.dropped_constant.size()), "column"),
+                    shown_list(data.schema.dropped_constant)));
+  if (!data.schema.target_levels.empty())
+    out.push_back(fmt::format("the target's categories are coded 0, 1, ...: {}",
+                              shown_list(data.schema.target_levels)));
+  if (data.duplicate_inputs > 0)
+    out.push_back(fmt::format("{} of {} repeat the inputs of an earlier row",
+                              plural(data.duplicate_inputs, "row"), data.size()));
+  return out;
+}
+
+/// What is known only of the whole: duplicates, scaling, fingerprint, messages.
+void finish(Dataset& data, bool standardize) {
+  data.duplicate_inputs = count_duplicates(data.inputs);
+  data.scaling =
+      standardize ? fit_scaling(data.inputs, data.target) : Scaling::identity(data.dimension());
+  const Index sizes[2] = {data.size(), data.dimension()};
+  std::uint64_t mark = fingerprint(sizes, sizeof sizes);
+  mark = fingerprint(data.inputs.data(),
+                     static_cast<std::size_t>(data.inputs.size()) * sizeof(double), mark);
+  data.fingerprint = fingerprint(
+      data.target.data(), static_cast<std::size_t>(data.target.size()) * sizeof(double), mark);
+  data.messages = messages_of(data);
+}
+
+bool usable(const double* values, Index count) {
+  return std::all_of(values, values + count, [](double v) { return std::abs(v) <= largest_value; });
+}
+
+/// Moves the varying columns to the front and cuts the others off; names them in the schema.
+void drop_constant_columns(Dataset& data, const std::vector<std::string>& names) {
+  Index kept = 0;
+  for (Index j = 0; j < data.inputs.cols(); ++j) {
+    const auto column = data.inputs.col(j);
+    const auto& name = names[static_cast<std::size_t>(j)];
+    if (!usable(column.data(), column.size()))
+      throw DataError(fmt::format("input {} holds a value that is not finite or beyond {}",
+                                  shown(name), largest_value));
+    if (column.minCoeff() == column.maxCoeff()) {
+      data.schema.dropped_constant.push_back(name);
+      continue;
+    }
+    if (kept != j) data.inputs.col(kept) = column;
+    data.schema.inputs.push_back({name, false, {}});
+    ++kept;
+  }
+  if (kept == 0) throw DataError("all rows have the same inputs; there is nothing to learn from");
+  if (kept < data.inputs.cols()) data.inputs.conservativeResize(Eigen::NoChange, kept);
+}
+
+}  // namespace
+
+Dataset read_dataset(CsvReader& reader, const DataOptions& options) {
+  validate(options);
+  Dataset data = Loader(reader, options).load();
+  finish(data, options.standardize);
+  return data;
+}
+
+Dataset read_dataset(const std::string& path, const DataOptions& options) {
+  CsvReader reader(path);
+  return read_dataset(reader, options);
+}
+
+Dataset make_dataset(Matrix inputs, Vector target, std::vector<std::string> names,
+                     bool standardize) {
+  if (inputs.rows() != target.size())
+    throw DimensionMismatch("make_dataset: rows of the inputs", inputs.rows(), "targets",
+                            target.size());
+  if (names.empty())
+    for (Index j = 1; j <= inputs.cols(); ++j) names.push_back(fmt::format("x{}", j));
+  if (static_cast<Index>(names.size()) != inputs.cols())
+    throw DimensionMismatch("make_dataset: names", static_cast<Index>(names.size()),
+                            "columns of the inputs", inputs.cols());
+  const std::unordered_set<std::string> distinct(names.begin(), names.end());
+  if (distinct.size() != names.size() || distinct.count("") > 0 || distinct.count("y") > 0)
+    throw InvalidArgument("make_dataset: names must differ, and be neither empty nor 'y'");
+  if (target.size() < 2)
+    throw DataError(fmt::format("there are {} rows; at least 2 are needed", target.size()));
+  if (!usable(target.data(), target.size()))
+    throw DataError(
+        fmt::format("the target holds a value that is not finite or beyond {}", largest_value));
+  if (target.minCoeff() == target.maxCoeff())
+    throw DataError(fmt::format(
+        "the target has the same value {} in all rows; there is nothing to learn", target[0]));
+  Dataset data;
+  data.inputs = std::move(inputs);
+  data.target = std::move(target);
+  data.rows_read = data.size();
+  data.schema.target.assign(1, 'y');
+  drop_constant_columns(data, names);
+  finish(data, standardize);
+  return data;
+}
+
+}  // namespace mercer::data

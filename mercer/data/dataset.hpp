@@ -1,0 +1,65 @@
+// A data set to learn from: inputs and target read from a CSV file, checked, categories coded.
+// The whole file is loaded; memory on the way is about twice that of the final matrix.
+#pragma once
+
+#include <fmt/ranges.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mercer/core/options.hpp"
+#include "mercer/core/types.hpp"
+#include "mercer/data/csv_reader.hpp"
+#include "mercer/data/scaling.hpp"
+#include "mercer/data/schema.hpp"
+
+namespace mercer::data {
+
+struct DataOptions {
+  std::optional<std::string> target;     // default: the last column
+  std::vector<std::string> inputs;       // default: all others
+  std::vector<std::string> categorical;  // inputs to code one-hot; or the target, coded 0, 1, ...
+  bool drop_missing = false;             // leave rows with a missing input out instead of refusing
+  bool standardize = true;               // Dataset::scaling; false: the identity
+  Index max_levels = 1000;               // of a categorical column
+};
+template <class Visitor>
+void visit_fields(DataOptions& o, Visitor&& field) {
+  field("target", o.target, Any{});
+  field("inputs", o.inputs, Any{});
+  field("categorical", o.categorical, Any{});
+  field("drop_missing", o.drop_missing, Any{});
+  field("standardize", o.standardize, Any{});
+  field("max_levels", o.max_levels, Positive{});
+}
+
+struct Dataset {
+  Matrix inputs;  // N x d, encoded, in raw units
+  Vector target;  // N, raw units
+  Schema schema;
+  Scaling scaling;
+
+  Index rows_read = 0;                // N + the rows left out
+  Index rows_missing_target = 0;      // left out
+  Index rows_dropped_missing = 0;     // left out because of a missing input
+  Index duplicate_inputs = 0;         // rows whose inputs equal those of an earlier row
+  CsvInfo csv;                        // comment lines, generated header, separator
+  std::uint64_t fingerprint = 0;      // of the values, to recognise the same data again
+  std::vector<std::string> messages;  // what the user should be told, a sentence each
+
+  Index size() const { return target.size(); }
+  Index dimension() const { return inputs.cols(); }
+};
+
+/// Reads `path` ("-": standard input). Throws IoError if it cannot be read, DataError naming line
+/// and column if it cannot be used, InvalidArgument if the options contradict each other.
+Dataset read_dataset(const std::string& path, const DataOptions& options = {});
+Dataset read_dataset(CsvReader& reader, const DataOptions& options = {});
+
+/// The same checks on arrays: N x d inputs, N targets; names default to x1 .. xd and y.
+Dataset make_dataset(Matrix inputs, Vector target, std::vector<std::string> names = {},
+                     bool standardize = true);
+
+}  // namespace mercer::data

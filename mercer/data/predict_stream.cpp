@@ -1,0 +1,143 @@
+#include "mercer/data/predict_stream.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "mercer/core/error.hpp"
+#include "mercer/data/text.hpp"
+
+namespace mercer::data {
+namespace {
+
+/// Column names of the file. When neither this file nor the training file had a header and the
+/// target is not in this one, the last column is an input and not y.
+std::vector<std::string> names_in(const CsvReader& reader, const Schema& schema) {
+  std::vector<std::string> names = reader.header();
+  if (!reader.info().generated_header || !schema.generated_header) return names;
+  const std::string last = fmt::format("x{}", names.size());
+  const bool needed = std::any_of(schema.inputs.begin(), schema.inputs.end(),
+                                  [&](const InputColumn& column) { return column.name == last; });
+  if (needed) names.back() = last;
+  return names;
+}
+
+}  // namespace
+
+PredictStream::PredictStream(const std::string& path, Schema schema, PredictOptions options)
+    : PredictStream(CsvReader(path), std::move(schema), options) {}
+
+PredictStream::PredictStream(CsvReader reader, Schema schema, PredictOptions options)
+    : reader_(std::move(reader)), schema_(std::move(schema)), options_(options) {
+  const auto names = names_in(reader_, schema_);
+  std::unordered_map<std::string_view, Index> places;
+  for (std::size_t j = 0; j < names.size(); ++j) places.emplace(names[j], static_cast<Index>(j));
+  CsvSelection selection;
+  const auto add = [&](const std::string& name, bool text) {
+    const auto found = places.find(name);
+    if (found == places.end())
+      throw DataError(
+          fmt::format("{}: a column that the model needs is not there{}: {}", reader_.name(),
+                      reader_.info().generated_header ? " (the file has no header)" : "",
+                      unknown_column(name, names)));
+    auto& list = text ? selection.text : selection.numeric;
+    list.push_back(found->second);
+    return static_cast<Index>(list.size()) - 1;
+  };
+  for (const auto& column : schema_.inputs) slots_.push_back(add(column.name, column.categorical));
+  has_target_ = options_.target == TargetUse::required ||
+                (options_.target == TargetUse::if_present && places.count(schema_.target) > 0);
+  if (has_target_) target_slot_ = add(schema_.target, !schema_.target_levels.empty());
+  numeric_columns_ = static_cast<Index>(selection.numeric.size());
+  selection.hint = [](const std::string&) {
+    return std::string("the model was fitted with numbers in this column");
+  };
+  reader_.select(std::move(selection));
+}
+
+bool PredictStream::next(PredictBlock& block, Index max_rows) {
+  while (reader_.next(raw_, max_rows)) {
+    kept_.clear();
+    for (Index row = 0; row < raw_.rows; ++row)
+      if (keep_row(raw_, row)) kept_.push_back(row);
+    if (kept_.empty()) continue;
+    encode(raw_, block);
+    return true;
+  }
+  block = {};
+  return false;
+}
+
+/// False if the row is to be left out; throws if something is missing that may not be.
+bool PredictStream::keep_row(const CsvBlock& raw, Index row) {
+  const auto r = static_cast<std::size_t>(row);
+  const auto missing = [&](bool text, Index slot) {
+    return text ? raw.text[static_cast<std::size_t>(slot)][r].empty()
+                : std::isnan(raw.values[static_cast<std::size_t>(row * numeric_columns_ + slot)]);
+  };
+  if (has_target_ && missing(!schema_.target_levels.empty(), target_slot_)) {
+    ++rows_missing_target_;
+    return false;
+  }
+  for (std::size_t j = 0; j < schema_.inputs.size(); ++j) {
+    if (!missing(schema_.inputs[j].categorical, slots_[j])) continue;
+    if (!options_.drop_missing)
+      throw DataError(fmt::format(
+          "{}: the value is missing; fill it in, or leave such rows out with --drop-missing",
+          reader_.place(raw.lines[r], schema_.inputs[j].name)));
+    ++rows_dropped_missing_;
+    return false;
+  }
+  return true;
+}
+
+Index PredictStream::level(const CsvBlock& raw, Index row, Index slot, const std::string& column,
+                           const std::vector<std::string>& levels) const {
+  const auto& text = raw.text[static_cast<std::size_t>(slot)][static_cast<std::size_t>(row)];
+  const Index found = level_index(levels, text);
+  if (found < 0)
+    throw DataError(
+        fmt::format("{}: {} was not seen when the model was fitted; the known levels are {}",
+                    reader_.place(raw.lines[static_cast<std::size_t>(row)], column), shown(text),
+                    shown_list(levels)));
+  return found;
+}
+
+double PredictStream::number(const CsvBlock& raw, Index row, Index slot,
+                             const std::string& column) const {
+  const double value = raw.values[static_cast<std::size_t>(row * numeric_columns_ + slot)];
+  if (std::abs(value) > largest_value)
+    throw DataError(fmt::format("{}: {} is too large to work with; use other units",
+                                reader_.place(raw.lines[static_cast<std::size_t>(row)], column),
+                                value));
+  return value;
+}
+
+void PredictStream::encode(const CsvBlock& raw, PredictBlock& block) const {
+  const auto count = static_cast<Index>(kept_.size());
+  block.inputs = Matrix::Zero(count, schema_.dimension());
+  block.target.resize(has_target_ ? count : 0);
+  block.lines.resize(kept_.size());
+  for (Index i = 0; i < count; ++i) {
+    const Index row = kept_[static_cast<std::size_t>(i)];
+    block.lines[static_cast<std::size_t>(i)] = raw.lines[static_cast<std::size_t>(row)];
+    Index offset = 0;
+    for (std::size_t j = 0; j < schema_.inputs.size(); ++j) {
+      const InputColumn& column = schema_.inputs[j];
+      if (column.categorical)
+        block.inputs(i, offset + level(raw, row, slots_[j], column.name, column.levels)) = 1;
+      else
+        block.inputs(i, offset) = number(raw, row, slots_[j], column.name);
+      offset += column.width();
+    }
+    if (!has_target_) continue;
+    block.target[i] = schema_.target_levels.empty()
+                          ? number(raw, row, target_slot_, schema_.target)
+                          : static_cast<double>(level(raw, row, target_slot_, schema_.target,
+                                                      schema_.target_levels));
+  }
+}
+
+}  // namespace mercer::data

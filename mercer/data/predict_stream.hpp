@@ -1,0 +1,62 @@
+// Rows for an existing schema, block by block: columns are found by name in any order, others are
+// ignored. Memory is one block, whatever the size of the file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mercer/core/types.hpp"
+#include "mercer/data/csv_reader.hpp"
+#include "mercer/data/schema.hpp"
+
+namespace mercer::data {
+
+enum class TargetUse { ignored, if_present, required };
+
+struct PredictOptions {
+  TargetUse target = TargetUse::ignored;
+  bool drop_missing = false;  // leave rows with a missing input out instead of refusing
+};
+
+struct PredictBlock {
+  Matrix inputs;             // M x d, encoded, raw units
+  Vector target;             // M, or empty when there is no target
+  std::vector<Index> lines;  // line of the file of each row
+  Index rows() const { return inputs.rows(); }
+};
+
+class PredictStream {
+ public:
+  PredictStream(const std::string& path, Schema schema, PredictOptions options = {});
+  PredictStream(CsvReader reader, Schema schema, PredictOptions options = {});
+
+  /// Reads up to max_rows rows; false at the end. A row with a missing target is left out (and
+  /// counted) when targets are read; a missing input or an unknown level is a DataError.
+  bool next(PredictBlock& block, Index max_rows);
+
+  bool has_target() const { return has_target_; }
+  const CsvInfo& info() const { return reader_.info(); }
+  Index rows_missing_target() const { return rows_missing_target_; }
+  Index rows_dropped_missing() const { return rows_dropped_missing_; }
+
+ private:
+  bool keep_row(const CsvBlock& raw, Index row);
+  void encode(const CsvBlock& raw, PredictBlock& block) const;
+  double number(const CsvBlock& raw, Index row, Index slot, const std::string& column) const;
+  Index level(const CsvBlock& raw, Index row, Index slot, const std::string& column,
+              const std::vector<std::string>& levels) const;
+
+  CsvReader reader_;
+  Schema schema_;
+  PredictOptions options_;
+  bool has_target_ = false;
+  std::vector<Index> slots_;  // per input: among the numeric or the text columns of a CsvBlock
+  Index target_slot_ = 0;
+  Index numeric_columns_ = 0;
+  CsvBlock raw_;
+  std::vector<Index> kept_;  // rows of raw_
+  Index rows_missing_target_ = 0;
+  Index rows_dropped_missing_ = 0;
+};
+
+}  // namespace mercer::data

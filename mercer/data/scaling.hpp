@@ -1,0 +1,39 @@
+// Standardisation: every encoded input, and the target, to mean 0 and standard deviation 1.
+// One-hot inputs are scaled like any other: a rare level then lies further away, which automatic
+// relevance determination can undo.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "mercer/core/types.hpp"
+
+namespace mercer::data {
+
+struct Scaling {
+  Vector input_mean;  // d
+  Vector input_sd;    // d, population standard deviations, positive
+  double target_mean = 0;
+  double target_sd = 1;
+
+  static Scaling identity(Index dimension);
+
+  /// In place, on an M x d block of raw inputs.
+  void scale_inputs(MatrixView inputs) const;
+  void unscale_inputs(MatrixView inputs) const;
+  void scale_target(VectorView target) const;
+  /// Of values on the target's scale (means, quantiles), and of widths (standard deviations,
+  /// bounds).
+  void unscale_target(VectorView values) const;
+  double unscale_target(double value) const { return target_mean + target_sd * value; }
+  double unscale_width(double width) const { return target_sd * width; }
+};
+
+/// Means and standard deviations of N x d inputs and N targets. A column of one value gets sd 1.
+/// Values up to 1e300 in size neither overflow nor underflow on the way.
+Scaling fit_scaling(ConstMatrixView inputs, ConstVectorView target);
+
+void to_json(nlohmann::json& json, const Scaling& scaling);
+/// Throws ModelFileError unless sizes agree, all is finite and deviations are positive.
+void from_json(const nlohmann::json& json, Scaling& scaling);
+
+}  // namespace mercer::data

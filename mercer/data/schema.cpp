@@ -1,0 +1,120 @@
+#include "mercer/data/schema.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "mercer/core/error.hpp"
+#include "mercer/data/text.hpp"
+
+namespace mercer::data {
+namespace {
+
+using nlohmann::json;
+
+const json& member(const json& object, const char* key) {
+  if (!object.is_object()) throw ModelFileError("schema: an object was expected");
+  const auto found = object.find(key);
+  if (found == object.end()) throw ModelFileError(fmt::format("schema: '{}' is missing", key));
+  return *found;
+}
+
+std::string text_member(const json& object, const char* key) {
+  const json& value = member(object, key);
+  if (!value.is_string() || value.get_ref<const std::string&>().empty())
+    throw ModelFileError(fmt::format("schema: '{}' is not a name", key));
+  return value.get<std::string>();
+}
+
+bool flag_member(const json& object, const char* key) {
+  const json& value = member(object, key);
+  if (!value.is_boolean())
+    throw ModelFileError(fmt::format("schema: '{}' is not true or false", key));
+  return value.get<bool>();
+}
+
+std::vector<std::string> list_member(const json& object, const char* key) {
+  const json& value = member(object, key);
+  const bool good =
+      value.is_array() && std::all_of(value.begin(), value.end(), [](const json& item) {
+        return item.is_string() && !item.get_ref<const std::string&>().empty();
+      });
+  if (!good) throw ModelFileError(fmt::format("schema: '{}' is not a list of names", key));
+  return value.get<std::vector<std::string>>();
+}
+
+std::vector<std::string> levels_member(const json& object, const char* key) {
+  auto levels = list_member(object, key);
+  if (std::adjacent_find(levels.begin(), levels.end(), std::greater_equal<>()) != levels.end())
+    throw ModelFileError(fmt::format("schema: '{}' is not sorted, or repeats a level", key));
+  return levels;
+}
+
+void check_names(const Schema& schema) {
+  if (schema.inputs.empty()) throw ModelFileError("schema: there is no input column");
+  std::unordered_set<std::string_view> seen = {schema.target};
+  for (const auto& column : schema.inputs)
+    if (!seen.insert(column.name).second)
+      throw ModelFileError(fmt::format("schema: column {} is there twice", shown(column.name)));
+}
+
+}  // namespace
+
+Index Schema::dimension() const {
+  Index total = 0;
+  for (const auto& column : inputs) total += column.width();
+  return total;
+}
+
+std::vector<std::string> Schema::encoded_names() const {
+  std::vector<std::string> names;
+  for (const auto& column : inputs) {
+    if (!column.categorical) names.push_back(column.name);
+    for (const auto& level : column.levels) names.push_back(column.name + "=" + level);
+  }
+  return names;
+}
+
+Index level_index(const std::vector<std::string>& levels, std::string_view text) {
+  const auto found = std::lower_bound(levels.begin(), levels.end(), text);
+  return found != levels.end() && *found == text ? found - levels.begin() : -1;
+}
+
+void to_json(json& out, const Schema& schema) {
+  json inputs = json::array();
+  for (const auto& column : schema.inputs) {
+    json item = {{"name", column.name}};
+    if (column.categorical) item["levels"] = column.levels;
+    inputs.push_back(std::move(item));
+  }
+  out = {{"inputs", std::move(inputs)},
+         {"target", schema.target},
+         {"target_levels", schema.target_levels},
+         {"dropped_constant", schema.dropped_constant},
+         {"generated_header", schema.generated_header}};
+}
+
+void from_json(const json& in, Schema& schema) {
+  Schema result;
+  result.target = text_member(in, "target");
+  result.target_levels = levels_member(in, "target_levels");
+  result.dropped_constant = list_member(in, "dropped_constant");
+  result.generated_header = flag_member(in, "generated_header");
+  const json& inputs = member(in, "inputs");
+  if (!inputs.is_array()) throw ModelFileError("schema: 'inputs' is not a list");
+  for (const json& item : inputs) {
+    InputColumn column;
+    column.name = text_member(item, "name");
+    column.categorical = item.contains("levels");
+    if (column.categorical) column.levels = levels_member(item, "levels");
+    if (column.categorical && column.levels.empty())
+      throw ModelFileError(fmt::format("schema: column {} has no levels", shown(column.name)));
+    result.inputs.push_back(std::move(column));
+  }
+  check_names(result);
+  schema = std::move(result);
+}
+
+}  // namespace mercer::data

@@ -1,0 +1,49 @@
+// What the columns of a data set mean: which raw columns become inputs, how categories are coded,
+// and what is predicted. Learnt from the training file, kept in the model file, and then used to
+// read other files by column name.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mercer/core/types.hpp"
+
+namespace mercer::data {
+
+/// Larger values are refused: differences of two of them overflow.
+inline constexpr double largest_value = 1e300;
+
+/// A raw column. Numeric: one encoded input. Categorical: one 0/1 input per level (one-hot).
+struct InputColumn {
+  std::string name;
+  bool categorical = false;
+  std::vector<std::string> levels;  // sorted, of categorical columns
+
+  Index width() const { return categorical ? static_cast<Index>(levels.size()) : 1; }
+  bool operator==(const InputColumn&) const = default;
+};
+
+struct Schema {
+  std::vector<InputColumn> inputs;
+  std::string target;
+  std::vector<std::string> target_levels;  // sorted; level j is coded as j; empty: numeric target
+  std::vector<std::string> dropped_constant;  // columns left out because they had one value only
+  bool generated_header = false;              // the file had no header; names are x1 .., y
+
+  /// Encoded inputs: d.
+  Index dimension() const;
+  /// One name per encoded input: "age", "colour=red".
+  std::vector<std::string> encoded_names() const;
+  bool operator==(const Schema&) const = default;
+};
+
+/// The place of `text` among the sorted levels, -1 if it is not one of them.
+Index level_index(const std::vector<std::string>& levels, std::string_view text);
+
+void to_json(nlohmann::json& json, const Schema& schema);
+/// Throws ModelFileError, naming the field, on anything that is not a usable schema.
+void from_json(const nlohmann::json& json, Schema& schema);
+
+}  // namespace mercer::data

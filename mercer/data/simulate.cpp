@@ -1,0 +1,145 @@
+#include "mercer/data/simulate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "mercer/core/error.hpp"
+
+namespace mercer::data {
+namespace {
+
+void check_size(const char* what, Index n, Index d) {
+  if (n < 1 || d < 1)
+    throw InvalidArgument(
+        fmt::format("{}: {} points in {} dimensions; both must be positive", what, n, d));
+}
+
+Vector with_noise(const Vector& truth, double noise_sd, std::uint64_t seed) {
+  if (!(std::isfinite(noise_sd) && noise_sd >= 0))
+    throw InvalidArgument(fmt::format("noise_sd is {}, but must be zero or positive", noise_sd));
+  Rng rng(seed, "simulate-noise");
+  Vector out = truth;
+  for (double& value : out) value += noise_sd * rng.normal();
+  return out;
+}
+
+Simulated franke_at(Matrix points, double noise_sd, std::uint64_t seed) {
+  Simulated out;
+  out.truth.resize(points.rows());
+  for (Index i = 0; i < points.rows(); ++i)
+    out.truth[i] = franke_function(points(i, 0), points(i, 1));
+  out.target = with_noise(out.truth, noise_sd, seed);
+  out.inputs = std::move(points);
+  out.names = {"x", "y"};
+  return out;
+}
+
+/// Marks a random rectangle of the grid as missing.
+void punch_hole(const GridOptions& options, Rng& rng, std::vector<bool>& missing) {
+  const auto side = [&rng](Index length) {
+    const double share = 0.1 + rng.uniform() * (1.0 / 3 - 0.1);
+    return std::max<Index>(1, static_cast<Index>(share * static_cast<double>(length)));
+  };
+  const Index height = side(options.rows);
+  const Index width = side(options.columns);
+  const Index top = rng.index(options.rows - height + 1);
+  const Index left = rng.index(options.columns - width + 1);
+  for (Index r = top; r < top + height; ++r)
+    for (Index c = left; c < left + width; ++c)
+      missing[static_cast<std::size_t>(r * options.columns + c)] = true;
+}
+
+Matrix cell_places(const std::vector<Index>& cells, const GridOptions& options) {
+  const auto step = [](Index i, Index count) {
+    return count == 1 ? 0.5 : static_cast<double>(i) / static_cast<double>(count - 1);
+  };
+  Matrix out(static_cast<Index>(cells.size()), 2);
+  for (Index i = 0; i < out.rows(); ++i) {
+    const Index cell = cells[static_cast<std::size_t>(i)];
+    out(i, 0) = step(cell % options.columns, options.columns);
+    out(i, 1) = step(cell / options.columns, options.rows);
+  }
+  return out;
+}
+
+}  // namespace
+
+Matrix uniform_points(Index n, Index d, Rng& rng) {
+  check_size("uniform_points", n, d);
+  Matrix out(n, d);
+  rng.fill_uniform(out);
+  return out;
+}
+
+Matrix normal_points(Index n, Index d, Rng& rng) {
+  check_size("normal_points", n, d);
+  Matrix out(n, d);
+  rng.fill_normal(out);
+  return out;
+}
+
+double friedman_function(ConstVectorView x) {
+  return 10 * std::sin(std::numbers::pi * x[0] * x[1]) + 20 * (x[2] - 0.5) * (x[2] - 0.5) +
+         10 * x[3] + 5 * x[4];
+}
+
+Simulated friedman(Index n, const FriedmanOptions& options) {
+  validate(options);
+  if (options.dimension < 5)
+    throw InvalidArgument(
+        fmt::format("friedman: the function needs 5 inputs or more, not {}", options.dimension));
+  Rng rng(options.seed, "simulate-points");
+  Simulated out;
+  out.inputs = uniform_points(n, options.dimension, rng);
+  out.truth.resize(n);
+  for (Index i = 0; i < n; ++i)
+    out.truth[i] = friedman_function(Vector(out.inputs.row(i).transpose()));
+  out.target = with_noise(out.truth, options.noise_sd, options.seed);
+  for (Index j = 1; j <= options.dimension; ++j) out.names.push_back(fmt::format("x{}", j));
+  return out;
+}
+
+double franke_function(double x, double y) {
+  const double a = 9 * x;
+  const double b = 9 * y;
+  const auto square = [](double v) { return v * v; };
+  return 0.75 * std::exp(-(square(a - 2) + square(b - 2)) / 4) +
+         0.75 * std::exp(-square(a + 1) / 49 - (b + 1) / 10) +
+         0.5 * std::exp(-(square(a - 7) + square(b - 3)) / 4) -
+         0.2 * std::exp(-square(a - 4) - square(b - 7));
+}
+
+Simulated scattered_field(Index n, double noise_sd, std::uint64_t seed) {
+  Rng rng(seed, "simulate-points");
+  return franke_at(uniform_points(n, 2, rng), noise_sd, seed);
+}
+
+GridDesign grid_with_holes(const GridOptions& options) {
+  validate(options);
+  if (options.missing_fraction >= 1)
+    throw InvalidArgument(fmt::format(
+        "grid_with_holes: missing_fraction is {}, but must be below 1", options.missing_fraction));
+  std::vector<bool> missing(static_cast<std::size_t>(options.rows * options.columns), false);
+  Rng rng(options.seed, "simulate-grid");
+  for (Index hole = 0; hole < options.holes; ++hole) punch_hole(options, rng, missing);
+  GridDesign design;
+  for (std::size_t cell = 0; cell < missing.size(); ++cell) {
+    const bool lost = rng.uniform() < options.missing_fraction;  // drawn for every cell
+    const bool gone = lost || missing[cell];
+    (gone ? design.missing_cells : design.observed_cells).push_back(static_cast<Index>(cell));
+  }
+  if (design.observed_cells.empty())
+    throw InvalidArgument("grid_with_holes: no cell is left; ask for fewer or smaller holes");
+  design.observed = cell_places(design.observed_cells, options);
+  design.missing = cell_places(design.missing_cells, options);
+  return design;
+}
+
+Simulated grid_field(const GridOptions& options, double noise_sd) {
+  return franke_at(grid_with_holes(options).observed, noise_sd, options.seed);
+}
+
+}  // namespace mercer::data
