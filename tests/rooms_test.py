@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""The house rules that a compiler does not check.
+
+1. A room includes only the rooms it names in DEPENDS, and what those depend on.
+2. The library does not include the program, the tests or the benchmarks.
+3. No source file is longer than 500 lines.
+
+Usage: rooms_test.py [SOURCE_FOLDER]; exits 0 when all hold, 1 with one line per breach.
+"""
+
+import pathlib
+import re
+import sys
+
+MAX_LINES = 500
+SOURCE_FOLDERS = ["mercer", "cli", "tests", "bench", "fuzz", "examples"]
+KEYWORDS = {"SOURCES", "DEPENDS", "LIBRARIES", "PRIVATE_LIBRARIES"}
+
+
+def read_rooms(source):
+    """{room: rooms it names in DEPENDS}, from the mercer_room(...) calls."""
+    rooms = {}
+    for path in sorted(source.glob("mercer/*/CMakeLists.txt")):
+        text = re.sub(r"#.*", "", path.read_text())
+        for call in re.findall(r"\bmercer_room\s*\(([^)]*)\)", text):
+            words = call.split()
+            name, keyword = words[0], None
+            rooms[name] = []
+            for word in words[1:]:
+                if word in KEYWORDS:
+                    keyword = word
+                elif keyword == "DEPENDS":
+                    rooms[name].append(word)
+    return rooms
+
+
+def reachable(rooms, name, path=()):
+    """The room itself and all below it; a circle is an error."""
+    if name in path:
+        raise SystemExit("rooms depend on each other in a circle: " + " -> ".join([*path, name]))
+    if name not in rooms:
+        raise SystemExit(f"room '{path[-1]}' depends on '{name}', which is not a room")
+    below = {name}
+    for other in rooms[name]:
+        below |= reachable(rooms, other, (*path, name))
+    return below
+
+
+def sources(source, folder):
+    for path in sorted((source / folder).rglob("*")):
+        if path.suffix in {".cpp", ".hpp"}:
+            yield path, path.read_text().splitlines()
+
+
+def check_includes(source, rooms):
+    for name in rooms:
+        allowed = reachable(rooms, name)
+        for path, lines in sources(source, f"mercer/{name}"):
+            for number, line in enumerate(lines, 1):
+                match = re.match(r'\s*#\s*include\s+["<]((?:mercer|%s)/[^">]*)[">]'
+                                 % "|".join(SOURCE_FOLDERS[1:]), line)
+                if not match:
+                    continue
+                parts = match.group(1).split("/")
+                if parts[0] != "mercer" or len(parts) < 3 or parts[1] not in allowed:
+                    yield (f"{path.relative_to(source)}:{number}: room '{name}' may not include "
+                           f"{match.group(1)}; it may use: {', '.join(sorted(allowed))}")
+
+
+def check_lengths(source):
+    for folder in SOURCE_FOLDERS:
+        for path, lines in sources(source, folder):
+            if len(lines) > MAX_LINES:
+                yield f"{path.relative_to(source)}: {len(lines)} lines, more than {MAX_LINES}"
+
+
+def check_every_folder_is_a_room(source, rooms):
+    for path in sorted((source / "mercer").iterdir()):
+        if path.is_dir() and path.name not in rooms and list(path.glob("*.cpp")):
+            yield f"mercer/{path.name} has sources but no mercer_room({path.name} ...)"
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parent.parent
+    source = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else here
+    rooms = read_rooms(source)
+    if not rooms:
+        raise SystemExit(f"no mercer_room(...) found under {source}")
+    breaches = [*check_includes(source, rooms), *check_lengths(source),
+                *check_every_folder_is_a_room(source, rooms)]
+    for breach in breaches:
+        print(breach)
+    print(f"{len(rooms)} rooms, {len(breaches)} breaches")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
