@@ -64,6 +64,9 @@ class RegularizedSystem {
   SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance,
                      const Observer& observer = {}) const;
 
+  /// r = b - H x, in double; one product per column.
+  void residual(ConstMatrixView b, ConstMatrixView x, MatrixView r) const;
+
   const SystemChoice& choice() const;
   /// The noise variance of H, jitter included.
   double noise() const;

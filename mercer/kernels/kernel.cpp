@@ -329,6 +329,20 @@ void Kernel::set_all_variances(double value) {
   });
 }
 
+void Kernel::scale_start_values(double variance, const std::vector<double>& lengthscales) {
+  double mean = 0;
+  for (const double l : lengthscales) mean += l / static_cast<double>(lengthscales.size());
+  visit_parameters(root_, [&](ParameterRole role, const std::string&, double& value) {
+    if (role == ParameterRole::variance && value == 1.0) value = variance;
+  });
+  change_leaves(root_, [&](Leaf& leaf) {
+    // Periodic lengthscales are on the circle of the period, not on the scale of the inputs.
+    if (leaf.kind == LeafKind::periodic) return;
+    for (std::size_t c = 0; c < leaf.lengthscales.size(); ++c)
+      if (leaf.lengthscales[c] == 1.0) leaf.lengthscales[c] = leaf.ard ? lengthscales[c] : mean;
+  });
+}
+
 void Kernel::set_lengthscales(const std::vector<double>& values) {
   if (values.size() == 1) return set_all_lengthscales(values[0]);
   if (static_cast<Index>(values.size()) != num_inputs_)

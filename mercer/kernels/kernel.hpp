@@ -72,6 +72,10 @@ class Kernel {
   /// Every lengthscale (variance) of the tree := value. Used for --lengthscale, --signal-variance.
   void set_all_lengthscales(double value);
   void set_all_variances(double value);
+  /// Start values from data: variances that still are 1 become `variance`, lengthscales that still
+  /// are 1 become those of `lengthscales` (one per input; isotropic leaves take their mean). Values
+  /// written in the expression stay.
+  void scale_start_values(double variance, const std::vector<double>& lengthscales);
   /// One value per input for every ARD leaf; throws when the sizes differ.
   void set_lengthscales(const std::vector<double>& values);
 

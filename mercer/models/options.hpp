@@ -59,6 +59,10 @@ void visit_fields(TrainOptions& o, Visitor&& field) {
 void check(const MethodOptions& options);
 void check(const TrainOptions& options);
 
+/// The names that --solver and --preconditioner take.
+std::vector<std::string> solver_names();
+std::vector<std::string> preconditioner_names();
+
 /// One line per choice, for --help: "cg          conjugate gradients, ...".
 std::string describe_solvers();
 std::string describe_preconditioners();

@@ -16,6 +16,7 @@
 #include "mercer/data/scaling.hpp"
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/inference/system.hpp"
+#include "mercer/models/array_file.hpp"
 #include "mercer/models/options.hpp"
 #include "mercer/models/plan.hpp"
 
@@ -43,7 +44,10 @@ struct RegressionModel {
   nlohmann::json record;  // how it came about: options, training, likelihood, data hash
 
   void save(const std::string& path) const;
+  /// Throws IoError when it cannot be opened, ModelFileError when it cannot be trusted.
   static RegressionModel load(const std::string& path);
+  /// From a container already read; `name` is for messages.
+  static RegressionModel from_file(ArrayFile file, const std::string& name);
 };
 
 struct LikelihoodValue {
@@ -51,6 +55,7 @@ struct LikelihoodValue {
   double value = 0, low = 0, high = 0;  // standardised units; exact methods have low = high
   std::string method;                   // "cholesky", "cholesky-subset" or "none"
   Index rows = 0;
+  Vector gradient;  // in the log parameters, at the values kept; empty when not computed
 };
 
 struct TrainReport {
@@ -58,8 +63,7 @@ struct TrainReport {
   int evaluations = 0;
   int failed_evaluations = 0;  // not positive definite: the line search backed off
   int restarts = 0;
-  bool interrupted = false;
-  bool resumed = false;
+  int resumed_evaluations = 0;  // answered from the checkpoint
   StopReason stop = StopReason::converged;
   std::vector<std::string> bounds_hit;  // parameter names
   double seconds = 0;
@@ -80,7 +84,10 @@ struct FitOptions {
 };
 
 struct FitResult {
-  RegressionModel model;
+  RegressionModel model{
+      {}, {}, {kernels::Kernel::parse("constant", 1), 1.0, inference::MeanKind::zero},
+      0,  {}, {},
+      {}, {}, {}};
   Plan plan;
   TrainReport training;
   LikelihoodValue likelihood;
@@ -91,13 +98,23 @@ struct FitResult {
   double seconds = 0;
 };
 
-/// Plans, learns, solves and certifies. An interrupted training keeps the best point so far and
-/// still solves; an interrupted solve throws Interrupted.
+/// Plans, learns, solves and certifies. Throws Interrupted when the progress callback says stop;
+/// a checkpoint then holds what was learned so far, and the same call goes on from it.
 FitResult fit(const data::Dataset& data, const FitOptions& options,
               const ProgressCallback& progress = {});
 
-/// The kernel with the start values that options and data give; used by solve and plan as well.
-inference::RegressionProblem start_problem(const MethodOptions& options, Index d);
+/// The kernel with the values that options give, and start values from the (scaled) data for the
+/// rest; used by solve and plan as well.
+inference::RegressionProblem start_problem(const MethodOptions& options, ConstMatrixView x,
+                                           ConstVectorView y);
+
+/// Inputs and target of a data set on the scale the model works on.
+struct ScaledData {
+  data::Scaling scaling;
+  Matrix x;
+  Vector y;
+};
+ScaledData scale(const data::Dataset& data, bool standardize);
 
 struct SolveOutcome {
   Plan plan;

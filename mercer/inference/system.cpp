@@ -1,0 +1,214 @@
+#include "mercer/inference/system.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/timer.hpp"
+#include "mercer/krylov/refinement.hpp"
+#include "mercer/krylov/registry.hpp"
+#include "mercer/linalg/linear_operator.hpp"
+#include "mercer/operators/stored_operator.hpp"
+#include "mercer/operators/tiled_operator.hpp"
+#include "mercer/preconditioners/registry.hpp"
+
+namespace mercer::inference {
+namespace {
+
+using operators::KernelOperator;
+using operators::Precision;
+
+std::unique_ptr<KernelOperator> make_operator(OperatorKind kind, const kernels::Kernel& kernel,
+                                              const Matrix& x, Precision precision) {
+  if (kind == OperatorKind::stored)
+    return std::make_unique<operators::StoredOperator>(kernel, x, precision);
+  return std::make_unique<operators::TiledOperator>(kernel, x, precision);
+}
+
+// Factors K + noise I; when rounding makes that impossible, adds the least jitter of a short
+// ladder that helps. Returns the jitter added.
+double factor_with_jitter(const kernels::Kernel& kernel, double noise, const Matrix& x,
+                          std::optional<linalg::Cholesky>& factor) {
+  double jitter = 0;
+  for (const double relative : {0.0, 1e-10, 1e-8, 1e-6}) {
+    Matrix h(x.rows(), x.rows());
+    operators::dense_matrix(kernel, x, h);
+    jitter = relative * h.diagonal().mean();
+    h.diagonal().array() += noise + jitter;
+    try {
+      factor.emplace(std::move(h));
+      return jitter;
+    } catch (const NotPositiveDefinite&) {
+      if (relative == 1e-6) throw;
+    }
+  }
+  return jitter;
+}
+
+}  // namespace
+
+std::string_view to_string(OperatorKind kind) {
+  return kind == OperatorKind::tiled ? "tiled" : "stored";
+}
+
+std::string_view to_string(SolvePrecision precision) {
+  switch (precision) {
+    case SolvePrecision::float64:
+      return "double";
+    case SolvePrecision::mixed:
+      return "mixed";
+    case SolvePrecision::float32:
+      return "single";
+  }
+  return "unknown";
+}
+
+struct RegularizedSystem::Impl {
+  SystemChoice choice;
+  double noise = 0;
+  double jitter = 0;
+  double build_seconds = 0;
+  Index rank = 0;
+  // Products in double: the truth that every residual is measured with.
+  std::unique_ptr<KernelOperator> exact;
+  std::unique_ptr<KernelOperator> fast;  // float32 products, for mixed and single
+  std::unique_ptr<linalg::Preconditioner> preconditioner;
+  std::optional<linalg::Cholesky> factor;
+
+  void residual(ConstMatrixView b, ConstMatrixView x, MatrixView r) const {
+    exact->apply(x, r);
+    r = b - r - noise * x;
+  }
+  void build_iterative(const kernels::Kernel& kernel, const Matrix& x);
+  void measure(ConstMatrixView b, ConstMatrixView x, SystemReport& report) const;
+  SystemReport solve_directly(ConstMatrixView b, MatrixView x) const;
+  SystemReport solve_iteratively(ConstMatrixView b, MatrixView x, double tolerance,
+                                 const Observer& observer) const;
+};
+
+void RegularizedSystem::Impl::build_iterative(const kernels::Kernel& kernel, const Matrix& x) {
+  const bool needs_fast = choice.precision != SolvePrecision::float64;
+  // With float32 products the stored matrix is the float32 one; double products, few of them,
+  // are tiled.
+  exact =
+      make_operator(needs_fast ? OperatorKind::tiled : choice.op, kernel, x, Precision::float64);
+  if (needs_fast) fast = make_operator(choice.op, kernel, x, Precision::float32);
+  if (choice.preconditioner == "none") return;
+  preconditioners::PreconditionerOptions options;
+  options.rank = choice.rank;
+  options.seed = choice.seed;
+  auto built = preconditioners::make(choice.preconditioner, *exact, noise, options);
+  preconditioner = std::move(built.preconditioner);
+  rank = built.report.rank;
+}
+
+void RegularizedSystem::Impl::measure(ConstMatrixView b, ConstMatrixView x,
+                                      SystemReport& report) const {
+  Matrix r(b.rows(), b.cols());
+  residual(b, x, r);
+  report.residual_norms = r.colwise().norm();
+  report.relative_residual = 0;
+  for (Index j = 0; j < b.cols(); ++j) {
+    const double scale = b.col(j).norm();
+    report.relative_residual =
+        std::max(report.relative_residual, report.residual_norms(j) / (scale > 0 ? scale : 1.0));
+  }
+  report.matvecs += b.cols();
+}
+
+SystemReport RegularizedSystem::Impl::solve_directly(ConstMatrixView b, MatrixView x) const {
+  SystemReport report;
+  x = b;
+  factor->solve_in_place(x);
+  measure(b, x, report);
+  report.stop =
+      report.relative_residual <= choice.tolerance ? StopReason::converged : StopReason::stagnation;
+  return report;
+}
+
+SystemReport RegularizedSystem::Impl::solve_iteratively(ConstMatrixView b, MatrixView x,
+                                                        double tolerance,
+                                                        const Observer& observer) const {
+  krylov::SolverOptions options;
+  options.tolerance = tolerance;
+  options.max_iterations = choice.max_iterations;
+  krylov::SolverContext context;
+  context.preconditioner = preconditioner.get();
+  context.observer = observer;
+  const linalg::ShiftedOperator high(*exact, noise);
+  krylov::SolveResult result;
+  SystemReport report;
+  if (choice.precision == SolvePrecision::mixed) {
+    const linalg::ShiftedOperator low(*fast, noise);
+    const auto mixed = krylov::solve_mixed(high, low, b, x, options, context);
+    result = mixed.result;
+    report.fell_back_to_double = mixed.fell_back_to_double;
+  } else if (choice.precision == SolvePrecision::float32) {
+    const linalg::ShiftedOperator low(*fast, noise);
+    result = krylov::find(choice.solver).solve(low, b, x, options, context);
+  } else {
+    result = krylov::find(choice.solver).solve(high, b, x, options, context);
+  }
+  report.stop = result.stop;
+  report.iterations = result.iterations;
+  report.matvecs = result.matvecs;
+  report.residuals = std::move(result.residuals);
+  measure(b, x, report);
+  // What was promised is the residual in double: single precision may not claim more than that.
+  if (report.stop == StopReason::converged && report.relative_residual > 1.01 * tolerance)
+    report.stop = StopReason::stagnation;
+  return report;
+}
+
+RegularizedSystem::RegularizedSystem(const kernels::Kernel& kernel, double noise, const Matrix& x,
+                                     SystemChoice choice)
+    : impl_(std::make_unique<Impl>()) {
+  if (!(noise > 0) || !std::isfinite(noise))
+    throw InvalidArgument(fmt::format("the noise variance is {}, but must be positive", noise));
+  const Timer timer;
+  impl_->choice = std::move(choice);
+  impl_->noise = noise;
+  if (impl_->choice.solver == "cholesky") {
+    impl_->jitter = factor_with_jitter(kernel, noise, x, impl_->factor);
+    impl_->noise += impl_->jitter;
+    impl_->exact = make_operator(OperatorKind::tiled, kernel, x, Precision::float64);
+  } else {
+    impl_->build_iterative(kernel, x);
+  }
+  impl_->build_seconds = timer.seconds();
+}
+
+RegularizedSystem::~RegularizedSystem() = default;
+RegularizedSystem::RegularizedSystem(RegularizedSystem&&) noexcept = default;
+
+SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x,
+                                      const Observer& observer) const {
+  return solve(b, x, impl_->choice.tolerance, observer);
+}
+
+SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
+                                      const Observer& observer) const {
+  if (b.rows() != impl_->exact->size())
+    throw DimensionMismatch("solve: rows of b", b.rows(), "number of points", impl_->exact->size());
+  const Timer timer;
+  auto report = impl_->factor ? impl_->solve_directly(b, x)
+                              : impl_->solve_iteratively(b, x, tolerance, observer);
+  report.seconds = timer.seconds();
+  return report;
+}
+
+void RegularizedSystem::residual(ConstMatrixView b, ConstMatrixView x, MatrixView r) const {
+  impl_->residual(b, x, r);
+}
+
+const SystemChoice& RegularizedSystem::choice() const { return impl_->choice; }
+double RegularizedSystem::noise() const { return impl_->noise; }
+double RegularizedSystem::jitter() const { return impl_->jitter; }
+double RegularizedSystem::build_seconds() const { return impl_->build_seconds; }
+Index RegularizedSystem::rank() const { return impl_->rank; }
+const linalg::Cholesky* RegularizedSystem::factor() const {
+  return impl_->factor ? &*impl_->factor : nullptr;
+}
+
+}  // namespace mercer::inference

@@ -1,0 +1,129 @@
+// A regression model as an array file: see array_file.hpp for the container.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/models/array_file.hpp"
+#include "mercer/models/regression.hpp"
+#include "mercer/models/version.hpp"
+
+namespace mercer::models {
+namespace {
+
+nlohmann::json method_json(const MethodOptions& method) {
+  return {{"operator", method.op},
+          {"precision", method.precision},
+          {"solver", method.solver},
+          {"preconditioner", method.preconditioner},
+          {"rank", method.rank ? nlohmann::json(*method.rank) : nlohmann::json(nullptr)},
+          {"tolerance", method.tolerance},
+          {"max_iterations", method.max_iterations},
+          {"seed", method.seed}};
+}
+
+MethodOptions method_from_json(const nlohmann::json& json) {
+  MethodOptions method;
+  method.op = json.at("operator").get<std::string>();
+  method.precision = json.at("precision").get<std::string>();
+  method.solver = json.at("solver").get<std::string>();
+  method.preconditioner = json.at("preconditioner").get<std::string>();
+  if (!json.at("rank").is_null()) method.rank = json.at("rank").get<Index>();
+  method.tolerance = json.at("tolerance").get<double>();
+  method.max_iterations = json.at("max_iterations").get<int>();
+  method.seed = json.at("seed").get<std::uint64_t>();
+  check(method);
+  return method;
+}
+
+Matrix take(ArrayFile& file, const char* name, Index rows, Index columns) {
+  const auto found = file.arrays.find(name);
+  if (found == file.arrays.end()) throw ModelFileError(fmt::format("array '{}' is missing", name));
+  Matrix array = std::move(found->second);
+  if (array.rows() != rows || array.cols() != columns || !array.allFinite())
+    throw ModelFileError(fmt::format("array '{}' is not what the header says", name));
+  return array;
+}
+
+RegressionModel model_from_file(ArrayFile file) {
+  const auto& header = file.header;
+  const auto schema = header.at("schema").get<data::Schema>();
+  const auto scaling = header.at("scaling").get<data::Scaling>();
+  const Index n = header.at("n").get<Index>();
+  const Index d = schema.dimension();
+  if (n < 1 || scaling.input_sd.size() != d)
+    throw ModelFileError("number of rows or inputs does not agree");
+
+  auto kernel = kernels::Kernel::parse(header.at("kernel").get<std::string>(), d);
+  const Matrix theta = take(file, "log_parameters", kernel.num_parameters() + 1, 1);
+  inference::RegressionProblem problem{std::move(kernel), 1.0,
+                                       inference::mean_kind(header.at("mean").get<std::string>())};
+  problem.set_log_parameters(theta.col(0));
+
+  RegressionModel model{schema, scaling, std::move(problem), 0, {}, {}, {}, {}, {}};
+  const Index q = inference::mean_basis_size(model.problem.mean, d);
+  model.noise = header.at("noise").get<double>();
+  if (!(model.noise > 0) || !std::isfinite(model.noise))
+    throw ModelFileError("its noise variance is not positive");
+  model.x = take(file, "inputs", n, d);
+  model.weights.w = take(file, "weights", n, 1).col(0);
+  if (q > 0) {
+    model.weights.beta = take(file, "beta", q, 1).col(0);
+    model.weights.basis_solves = take(file, "basis_solves", n, q);
+    model.weights.beta_covariance = take(file, "beta_covariance", q, q);
+  } else {
+    model.weights.basis_solves.resize(n, 0);
+  }
+  const Matrix certificate = take(file, "certificate", 4, 1);
+  model.certificate = {certificate(0), certificate(1), certificate(2), certificate(3)};
+  model.method = method_from_json(header.at("method"));
+  model.record = header.at("record");
+  return model;
+}
+
+}  // namespace
+
+void RegressionModel::save(const std::string& path) const {
+  ArrayFile file;
+  file.header = {{"kind", "model"},
+                 {"mercer", version()},
+                 {"task", "regression"},
+                 {"n", x.rows()},
+                 {"schema", schema},
+                 {"scaling", scaling},
+                 {"kernel", problem.kernel.text()},
+                 {"mean", std::string(to_string(problem.mean))},
+                 {"noise", noise},
+                 {"method", method_json(method)},
+                 {"record", record}};
+  file.arrays["log_parameters"] = problem.log_parameters();
+  file.arrays["inputs"] = x;
+  file.arrays["weights"] = weights.w;
+  if (weights.beta.size() > 0) {
+    file.arrays["beta"] = weights.beta;
+    file.arrays["basis_solves"] = weights.basis_solves;
+    file.arrays["beta_covariance"] = weights.beta_covariance;
+  }
+  file.arrays["certificate"] =
+      Eigen::Vector4d(certificate.relative_residual, certificate.residual_norm,
+                      certificate.trend_defect, certificate.mean_error_bound);
+  write_array_file(path, file);
+}
+
+RegressionModel RegressionModel::from_file(ArrayFile file, const std::string& name) {
+  try {
+    return model_from_file(std::move(file));
+  } catch (const nlohmann::json::exception& error) {
+    throw ModelFileError(fmt::format("'{}' is damaged: {}", name, error.what()));
+  } catch (const ModelFileError& error) {
+    throw ModelFileError(fmt::format("'{}' is damaged: {}", name, error.what()));
+  } catch (const InvalidArgument& error) {
+    throw ModelFileError(fmt::format("'{}' is damaged: {}", name, error.what()));
+  }
+}
+
+RegressionModel RegressionModel::load(const std::string& path) {
+  return from_file(read_array_file(path, "model"), path);
+}
+
+}  // namespace mercer::models

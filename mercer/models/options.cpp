@@ -1,0 +1,82 @@
+#include "mercer/models/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mercer/inference/mean_function.hpp"
+#include "mercer/kernels/registry.hpp"
+#include "mercer/krylov/registry.hpp"
+#include "mercer/preconditioners/registry.hpp"
+
+namespace mercer::models {
+namespace {
+
+void check_choice(const char* flag, const std::string& value,
+                  const std::vector<std::string>& choices) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  throw InvalidArgument(
+      fmt::format("unknown {} '{}'; there are: {}", flag, value, fmt::join(choices, ", ")));
+}
+
+std::string line(std::string_view name, std::string_view summary) {
+  return fmt::format("  {:<18}{}\n", name, summary);
+}
+
+}  // namespace
+
+std::vector<std::string> solver_names() {
+  std::vector<std::string> names = {"auto", "cholesky"};
+  for (const auto& entry : krylov::registry()) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> preconditioner_names() {
+  std::vector<std::string> names = {"auto", "none"};
+  for (const auto& entry : preconditioners::registry())
+    if (entry.name != "none") names.emplace_back(entry.name);
+  return names;
+}
+
+void check(const MethodOptions& options) {
+  validate(options);
+  for (const double l : options.lengthscale)
+    if (!Positive::holds(l))
+      throw InvalidArgument(fmt::format("--lengthscale is {}, but must be positive", l));
+  inference::mean_kind(options.mean);
+  check_choice("operator", options.op, {"auto", "tiled", "stored"});
+  check_choice("precision", options.precision, {"auto", "double", "mixed", "single"});
+  check_choice("solver", options.solver, solver_names());
+  check_choice("preconditioner", options.preconditioner, preconditioner_names());
+}
+
+void check(const TrainOptions& options) {
+  validate(options);
+  check_choice("training method", options.train, {"auto", "lbfgs", "none"});
+  if (options.subset && *options.subset < 2)
+    throw InvalidArgument("--subset must be at least 2 rows");
+}
+
+std::string describe_solvers() {
+  std::string text = line("auto", "what the plan finds quickest") +
+                     line("cholesky", "dense factorisation: direct, 8 N^2 bytes");
+  for (const auto& entry : krylov::registry()) text += line(entry.name, entry.summary);
+  return text;
+}
+
+std::string describe_preconditioners() {
+  std::string text =
+      line("auto", "what the plan finds quickest") + line("none", "plain iterations");
+  for (const auto& entry : preconditioners::registry())
+    if (entry.name != "none") text += line(entry.name, entry.summary);
+  return text;
+}
+
+std::string describe_kernels() {
+  std::string text;
+  for (const auto& info : kernels::kernels_registry()) text += line(info.name, info.summary);
+  return text;
+}
+
+}  // namespace mercer::models

@@ -1,0 +1,311 @@
+#include "mercer/models/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/operators/cost.hpp"
+#include "mercer/operators/stored_operator.hpp"
+#include "mercer/preconditioners/registry.hpp"
+
+namespace mercer::models {
+namespace {
+
+using inference::OperatorKind;
+using inference::SolvePrecision;
+using inference::SystemChoice;
+
+// Below this many rows a factorisation takes about a second: nothing else is worth trying.
+constexpr Index kAlwaysDirect = 4000;
+// Exact gradients that take longer than this are left to a subset of the rows.
+constexpr double kLongestGradient = 20.0;
+constexpr Index kDefaultSubset = 4000;
+constexpr Index kStartRows = 1500;
+// Evaluations that L-BFGS typically needs from the start values, and from a good start.
+constexpr double kEvaluationsFromScratch = 60;
+constexpr double kEvaluationsFromGoodStart = 20;
+constexpr Index kDirectVarianceBlock = 256;
+constexpr Index kIterativeVarianceBlock = 64;
+constexpr double kPredictRows = 1000;  // test rows that a prediction estimate is for
+
+struct Candidate {
+  PlanRow row;
+  SystemChoice choice;
+};
+
+// Everything the estimates depend on.
+struct Problem {
+  const kernels::Kernel& kernel;
+  double noise;
+  ConstMatrixView x;
+  const MethodOptions& method;
+  PlanFor purpose;
+  Calibration speed;
+  double prior_variance;  // mean of k(x, x)
+  Index n() const { return x.rows(); }
+  Index d() const { return x.cols(); }
+  /// Right-hand sides solved together.
+  Index columns() const {
+    if (purpose == PlanFor::predict) return kIterativeVarianceBlock;
+    return 1 + inference::mean_basis_size(inference::mean_kind(method.mean), d());
+  }
+};
+
+bool asked(const std::string& option, std::string_view value) {
+  return option == "auto" || option == value;
+}
+
+double product_seconds(const Problem& p, const SystemChoice& choice, Index columns) {
+  const auto n = static_cast<double>(p.n());
+  const auto extra = static_cast<double>(columns - 1);
+  const bool single = choice.precision != SolvePrecision::float64;
+  const double per_column = single ? p.speed.column_seconds_single : p.speed.column_seconds_double;
+  if (choice.op == OperatorKind::stored)
+    return n * n * ((single ? 2.0 : 4.0) / p.speed.bandwidth + extra * per_column);
+  return n * n *
+         ((single ? p.speed.pair_seconds_single : p.speed.pair_seconds_double) +
+          extra * per_column);
+}
+
+// Without a preconditioner CG takes about sqrt(N v/s2) iterations to 1e-6 (algorithms, pitfall 6);
+// a low-rank one about a third of that. Guesses, for ranking and for an order of magnitude.
+double guessed_iterations(const Problem& p, const SystemChoice& choice) {
+  const double digits = std::log10(1 / choice.tolerance) / 6;
+  double iterations = digits * std::sqrt(static_cast<double>(p.n()) * p.prior_variance / p.noise);
+  if (choice.preconditioner == "pivoted-cholesky") iterations /= 3;
+  return std::clamp(iterations, 5.0, static_cast<double>(choice.max_iterations));
+}
+
+preconditioners::PreconditionerOptions preconditioner_options(const SystemChoice& choice) {
+  preconditioners::PreconditionerOptions options;
+  options.rank = choice.rank;
+  options.seed = choice.seed;
+  return options;
+}
+
+Candidate direct_candidate(const Problem& p, SystemChoice choice) {
+  choice.solver = "cholesky";
+  choice.preconditioner = "none";
+  choice.rank.reset();
+  choice.precision = SolvePrecision::float64;
+  const auto n = static_cast<double>(p.n());
+  Candidate c;
+  c.row.method = "cholesky";
+  c.row.bytes = linalg::cholesky_bytes(p.n()) + 24 * n * static_cast<double>(p.columns());
+  c.row.seconds =
+      linalg::cholesky_flops(p.n()) / p.speed.flops + n * n * p.speed.pair_seconds_double;
+  if (p.purpose == PlanFor::predict) {
+    c.row.bytes += 16 * n * static_cast<double>(kDirectVarianceBlock);
+    c.row.seconds += kPredictRows * n * n / p.speed.flops;
+  }
+  c.row.allowed = asked(p.method.solver, "cholesky") && asked(p.method.op, "stored") &&
+                  (p.method.precision == "auto" || p.method.precision == "double") &&
+                  (p.method.preconditioner == "auto" || p.method.preconditioner == "none");
+  c.choice = choice;
+  return c;
+}
+
+Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
+  const auto n = static_cast<double>(p.n());
+  const auto columns = static_cast<double>(p.columns());
+  Candidate c;
+  c.row.method = fmt::format("{} {} {}, {}", choice.solver, to_string(choice.op),
+                             to_string(choice.precision), choice.preconditioner);
+  // Seven blocks of vectors in the solver, one right-hand side and one solution.
+  c.row.bytes = operators::tiled_bytes(p.n(), p.d(), p.columns()) + 8 * n * columns * 9;
+  if (choice.op == OperatorKind::stored)
+    c.row.bytes += operators::StoredOperator::bytes(
+        p.n(), choice.precision == SolvePrecision::float64 ? operators::Precision::float64
+                                                           : operators::Precision::float32);
+  const double iterations = guessed_iterations(p, choice);
+  double build = 0;
+  double per_iteration = product_seconds(p, choice, p.columns());
+  if (choice.preconditioner != "none") {
+    const auto& entry = preconditioners::find(choice.preconditioner);
+    const auto options = preconditioner_options(choice);
+    c.row.bytes += entry.bytes(p.n(), options);
+    // Thin products run at perhaps a quarter of the speed of a factorisation.
+    build = 4 * entry.build_flops(p.n(), p.d(), options) / p.speed.flops;
+    per_iteration += 4 * columns * entry.apply_flops(p.n(), options) / p.speed.flops;
+  }
+  if (choice.op == OperatorKind::stored) build += 0.5 * n * n * p.speed.pair_seconds_double;
+  c.row.seconds = build + iterations * per_iteration;
+  c.row.note = fmt::format("about {:.0f} iterations", iterations);
+  if (p.purpose == PlanFor::predict)
+    c.row.seconds = build + kPredictRows / columns * iterations * per_iteration;
+  c.row.allowed = asked(p.method.solver, choice.solver) &&
+                  asked(p.method.op, to_string(choice.op)) &&
+                  asked(p.method.precision, to_string(choice.precision)) &&
+                  asked(p.method.preconditioner, choice.preconditioner);
+  c.choice = std::move(choice);
+  return c;
+}
+
+std::vector<Candidate> solve_candidates(const Problem& p) {
+  SystemChoice base;
+  base.tolerance = p.method.tolerance;
+  base.max_iterations = p.method.max_iterations;
+  base.seed = p.method.seed;
+  base.rank = p.method.rank;
+  std::vector<Candidate> out = {direct_candidate(p, base)};
+  base.solver = p.method.solver == "auto" || p.method.solver == "cholesky" ? "cg" : p.method.solver;
+  std::vector<std::string> names = {"none", "pivoted-cholesky"};
+  if (p.method.preconditioner != "auto") names = {p.method.preconditioner};
+  for (const auto op : {OperatorKind::tiled, OperatorKind::stored}) {
+    for (const auto precision :
+         {SolvePrecision::mixed, SolvePrecision::float64, SolvePrecision::float32}) {
+      // Single precision cannot promise a tolerance: only on request.
+      if (precision == SolvePrecision::float32 && p.method.precision != "single") continue;
+      if (precision != SolvePrecision::mixed && p.method.precision == "auto" &&
+          op == OperatorKind::stored)
+        continue;
+      for (const auto& name : names) {
+        base.op = op;
+        base.precision = precision;
+        base.preconditioner = name;
+        out.push_back(iterative_candidate(p, base));
+      }
+    }
+  }
+  return out;
+}
+
+// The candidate to take: the quickest that is allowed and fits; small problems are direct.
+Candidate* best_candidate(std::vector<Candidate>& candidates, const Plan& plan) {
+  Candidate* best = nullptr;
+  for (auto& c : candidates) {
+    c.row.fits = plan.base_bytes + c.row.bytes <= plan.budget_bytes;
+    if (!c.row.fits || !c.row.allowed) continue;
+    if (c.choice.solver == "cholesky" && plan.n <= kAlwaysDirect) {
+      best = &c;
+      break;
+    }
+    if (best == nullptr || c.row.seconds < best->row.seconds) best = &c;
+  }
+  for (auto& c : candidates) c.row.fits = plan.base_bytes + c.row.bytes <= plan.budget_bytes;
+  return best;
+}
+
+[[noreturn]] void refuse(const Plan& plan, const std::vector<PlanRow>& rows,
+                         const std::string& what) {
+  const PlanRow* least = nullptr;
+  for (const auto& row : rows)
+    if (row.allowed && (least == nullptr || row.bytes < least->bytes)) least = &row;
+  std::string hint = "no method allows this combination of options";
+  if (least != nullptr)
+    hint = fmt::format("the smallest is {} ({}), so --memory {:.0f}M would do", least->method,
+                       format_bytes(plan.base_bytes + least->bytes),
+                       std::ceil((plan.base_bytes + least->bytes) * 1.05 / 1048576));
+  if (least == nullptr) throw InvalidArgument(fmt::format("{}: {}", what, hint));
+  throw DoesNotFit(fmt::format("{} of {} rows does not fit into {}; {}", what, plan.n,
+                               format_bytes(plan.budget_bytes), hint));
+}
+
+double gradient_seconds(const Problem& p, Index rows) {
+  const auto m = static_cast<double>(rows);
+  const auto parameters = static_cast<double>(p.kernel.num_parameters());
+  return inference::exact_evidence_flops(rows, true) / p.speed.flops +
+         m * m * p.speed.pair_seconds_double * (2 + parameters / 2);
+}
+
+void plan_training(const Problem& p, const TrainOptions& train, Plan& plan) {
+  const auto row_for = [&](Index rows, const std::string& name) {
+    PlanRow row;
+    row.stage = "train";
+    row.method = name;
+    row.bytes = inference::exact_evidence_bytes(rows);
+    const bool staged = rows > kStartRows + kStartRows / 3;
+    const double starts = 1 + train.restarts;
+    row.seconds = staged ? starts * kEvaluationsFromScratch * gradient_seconds(p, kStartRows) +
+                               kEvaluationsFromGoodStart * gradient_seconds(p, rows)
+                         : starts * kEvaluationsFromScratch * gradient_seconds(p, rows);
+    row.fits = plan.base_bytes + row.bytes <= plan.budget_bytes;
+    row.note = fmt::format("{:.2g} s a gradient", gradient_seconds(p, rows));
+    return row;
+  };
+  PlanRow all = row_for(p.n(), fmt::format("exact likelihood, all {} rows", p.n()));
+  const double affordable = std::sqrt(std::max(0.0, plan.budget_bytes - plan.base_bytes) / 8);
+  const Index wanted = train.subset.value_or(kDefaultSubset);
+  const Index rows = std::min({p.n(), wanted, static_cast<Index>(affordable * 0.95)});
+  const bool all_pays = p.n() <= kAlwaysDirect || gradient_seconds(p, p.n()) <= kLongestGradient;
+  const bool use_all = train.subset ? *train.subset >= p.n() : all_pays;
+  std::vector<PlanRow> rows_here = {all};
+  if (rows < p.n())
+    rows_here.push_back(row_for(rows, fmt::format("exact likelihood, random {} rows", rows)));
+  if (rows < 2 && !all.fits) refuse(plan, rows_here, "learning");
+  auto& chosen = use_all && all.fits ? rows_here.front() : rows_here.back();
+  chosen.chosen = true;
+  plan.train_rows = &chosen == &rows_here.front() ? p.n() : rows;
+  plan.start_rows = plan.train_rows > kStartRows + kStartRows / 3 ? kStartRows : 0;
+  plan.seconds += chosen.seconds;
+  plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + chosen.bytes);
+  plan.trains = true;
+  plan.reason += plan.train_rows == p.n()
+                     ? "Hyperparameters are learned on all rows (exact likelihood). "
+                     : fmt::format("Hyperparameters are learned on {} random rows, because {}. ",
+                                   plan.train_rows,
+                                   train.subset ? "--subset says so"
+                                   : !all.fits  ? "all rows do not fit into memory"
+                                                : "all rows would take too long");
+  plan.rows.insert(plan.rows.end(), rows_here.begin(), rows_here.end());
+}
+
+void plan_system(const Problem& p, Plan& plan) {
+  auto candidates = solve_candidates(p);
+  Candidate* best = best_candidate(candidates, plan);
+  std::vector<PlanRow> rows;
+  for (auto& c : candidates) {
+    c.row.stage = p.purpose == PlanFor::predict ? "predict" : "solve";
+    c.row.chosen = &c == best;
+    // A row ruled out by the user's own options only clutters the table.
+    if (c.row.allowed) rows.push_back(c.row);
+  }
+  if (best == nullptr) refuse(plan, rows, p.purpose == PlanFor::predict ? "prediction" : "a solve");
+  plan.system = best->choice;
+  plan.seconds += best->row.seconds;
+  plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + best->row.bytes);
+  plan.variance_block =
+      best->choice.solver == "cholesky" ? kDirectVarianceBlock : kIterativeVarianceBlock;
+  plan.reason +=
+      fmt::format("{} solves by {}: {}.", p.purpose == PlanFor::predict ? "Prediction" : "The run",
+                  best->row.method,
+                  rows.size() == 1 ? "the only method that the options allow"
+                  : plan.n <= kAlwaysDirect && best->choice.solver == "cholesky"
+                      ? "a factorisation of so few rows takes about a second"
+                      : "the quickest that fits, by estimate");
+  plan.rows.insert(plan.rows.end(), rows.begin(), rows.end());
+}
+
+}  // namespace
+
+Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
+               const MethodOptions& method, const TrainOptions& train, PlanFor purpose) {
+  check(method);
+  check(train);
+  Plan plan;
+  plan.n = x.rows();
+  plan.d = x.cols();
+  plan.calibration = calibrate(kernel, x);
+  plan.base_bytes = static_cast<double>(current_rss_bytes());
+  plan.budget_bytes = method.memory
+                          ? static_cast<double>(*method.memory)
+                          : plan.base_bytes + 0.8 * static_cast<double>(available_memory_bytes());
+  plan.peak_bytes = plan.base_bytes;
+  const Index sample = std::min<Index>(x.rows(), 1000);
+  const Problem p{kernel,
+                  noise,
+                  x,
+                  method,
+                  purpose,
+                  plan.calibration,
+                  kernel.diagonal(x.topRows(sample)).mean()};
+  if (purpose == PlanFor::fit && train.train != "none") plan_training(p, train, plan);
+  plan_system(p, plan);
+  return plan;
+}
+
+}  // namespace mercer::models

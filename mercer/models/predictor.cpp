@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/linalg/blas.hpp"
+#include "mercer/models/certificate.hpp"
+#include "mercer/models/regression.hpp"
+#include "mercer/operators/tiled_operator.hpp"
+
+namespace mercer::models {
+namespace {
+
+// Variances below this share of the prior variance are rounding, not knowledge.
+constexpr double kVarianceFloor = 1e-12;
+
+MethodOptions prediction_method(const RegressionModel& model, const PredictOptions& options) {
+  MethodOptions method = model.method;
+  method.memory = options.memory;
+  method.solver = options.solver;
+  return method;
+}
+
+}  // namespace
+
+Vector Predictions::quantile(double p) const {
+  const double z = boost::math::quantile(boost::math::normal(), p);
+  return mean + z * sd_obs;
+}
+
+struct Predictor::Impl {
+  Impl(RegressionModel m, PredictOptions o)
+      : model(std::move(m)),
+        options(std::move(o)),
+        bound(model.problem, model.noise, model.weights, model.certificate, model.x) {
+    if (!options.variance) return;
+    plan = make_plan(model.problem.kernel, model.noise, model.x, prediction_method(model, options),
+                     {}, PlanFor::predict);
+    system.emplace(model.problem.kernel, model.noise, model.x, plan.system);
+  }
+
+  // Variances of f at the rows of a scaled block; also the largest error of a variance.
+  struct Variances {
+    Vector latent;
+    double sd_error_bound = 0;
+    Index clamped = 0;
+    std::int64_t matvecs = 0;
+  };
+  Variances variances(ConstMatrixView x, ConstVectorView prior, ConstMatrixView basis,
+                      const Observer& observer) const;
+  Vector explained_directly(ConstMatrixView cross) const;
+  Vector explained_by_solves(ConstMatrixView cross, Variances& out, Vector& errors,
+                             const Observer& observer) const;
+
+  RegressionModel model;
+  PredictOptions options;
+  ErrorBound bound;
+  Plan plan;
+  std::optional<inference::RegularizedSystem> system;
+};
+
+// k*'H^-1 k* = |L^-1 k*|^2.
+Vector Predictor::Impl::explained_directly(ConstMatrixView cross) const {
+  Matrix v = cross;
+  system->factor()->solve_lower_in_place(v);
+  Vector out(v.cols());
+  linalg::column_dots(v, v, {out.data(), static_cast<std::size_t>(out.size())});
+  return out;
+}
+
+// For u with residual r = k* - H u:  k*'H^-1 k* = k*'u + u'r + r'H^-1 r, and the last term lies in
+// [0, |r|^2/s2]: leaving it out overstates the variance by no more than that.
+Vector Predictor::Impl::explained_by_solves(ConstMatrixView cross, Variances& out, Vector& errors,
+                                            const Observer& observer) const {
+  // Default: the variance of f is known to a thousandth of the noise variance or better.
+  const double largest = cross.colwise().norm().maxCoeff();
+  const double tolerance = options.tolerance.value_or(
+      std::clamp(std::sqrt(1e-3) * system->noise() / std::max(largest, 1e-300), 1e-10, 1e-2));
+  Matrix u = Matrix::Zero(cross.rows(), cross.cols());
+  const auto report = system->solve(cross, u, tolerance, observer);
+  out.matvecs += report.matvecs;
+  if (report.stop == StopReason::interrupted) throw Interrupted("interrupted while predicting");
+  Matrix r(cross.rows(), cross.cols());
+  system->residual(cross, u, r);
+  out.matvecs += cross.cols();
+  Vector explained(cross.cols());
+  Vector correction(cross.cols());
+  const auto count = static_cast<std::size_t>(cross.cols());
+  linalg::column_dots(cross, u, {explained.data(), count});
+  linalg::column_dots(u, r, {correction.data(), count});
+  linalg::column_dots(r, r, {errors.data(), count});
+  errors /= system->noise();
+  return explained + correction;
+}
+
+Predictor::Impl::Variances Predictor::Impl::variances(ConstMatrixView x, ConstVectorView prior,
+                                                      ConstMatrixView basis,
+                                                      const Observer& observer) const {
+  Variances out;
+  Matrix cross(model.x.rows(), x.rows());
+  operators::cross_matrix(model.problem.kernel, model.x, x, cross);
+  Vector errors = Vector::Zero(x.rows());
+  out.latent =
+      prior - (system->factor() != nullptr ? explained_directly(cross)
+                                           : explained_by_solves(cross, out, errors, observer));
+  if (basis.cols() > 0) {
+    // q = a* - A'H^-1 k*: the part of the variance that comes from estimating the trend.
+    Matrix q = basis.transpose();
+    linalg::gemm(-1.0, model.weights.basis_solves, linalg::Transpose::yes, cross,
+                 linalg::Transpose::no, 1.0, q);
+    out.latent +=
+        (q.array() * (model.weights.beta_covariance * q).array()).colwise().sum().matrix();
+  }
+  for (Index i = 0; i < out.latent.size(); ++i) {
+    const double floor = kVarianceFloor * prior(i);
+    if (!(out.latent(i) >= floor)) {
+      out.latent(i) = floor;
+      ++out.clamped;
+    }
+    const double low = std::sqrt(std::max(0.0, out.latent(i) - errors(i)));
+    out.sd_error_bound = std::max(out.sd_error_bound, std::sqrt(out.latent(i)) - low);
+  }
+  return out;
+}
+
+Predictor::Predictor(RegressionModel model, PredictOptions options)
+    : impl_(std::make_unique<Impl>(std::move(model), std::move(options))) {}
+Predictor::~Predictor() = default;
+
+const RegressionModel& Predictor::model() const { return impl_->model; }
+const Plan& Predictor::plan() const { return impl_->plan; }
+
+Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& progress) const {
+  const auto& model = impl_->model;
+  if (inputs.cols() != model.x.cols())
+    throw DimensionMismatch("predict: columns of the inputs", inputs.cols(), "inputs of the model",
+                            model.x.cols());
+  const Index m = inputs.rows();
+  Predictions out;
+  out.mean.resize(m);
+  out.error_bound.resize(m);
+  if (impl_->options.variance) out.sd_latent.resize(m);
+  const Index block = impl_->options.variance ? impl_->plan.variance_block : Index{4096};
+  for (Index first = 0; first < m; first += block) {
+    const Index rows = std::min(block, m - first);
+    const auto report = [&](const Iteration&) {
+      return progress
+                 ? progress({"predict", static_cast<double>(first) / static_cast<double>(m), ""})
+                 : Action::proceed;
+    };
+    if (report({}) == Action::stop) throw Interrupted("interrupted while predicting");
+    Matrix x = inputs.middleRows(first, rows);
+    model.scaling.scale_inputs(x);
+    const Vector prior = model.problem.kernel.diagonal(x);
+    const Matrix basis = inference::mean_basis(model.problem.mean, x);
+    Vector mean(rows);
+    operators::cross_apply(model.problem.kernel, x, model.x, model.weights.w,
+                           operators::Precision::float64, mean);
+    if (basis.cols() > 0) mean += basis * model.weights.beta;
+    out.mean.segment(first, rows) = mean;
+    out.error_bound.segment(first, rows) = impl_->bound(prior, basis);
+    if (!impl_->options.variance) continue;
+    const auto v = impl_->variances(x, prior, basis, report);
+    out.sd_latent.segment(first, rows) = v.latent.cwiseSqrt();
+    out.sd_error_bound = std::max(out.sd_error_bound, v.sd_error_bound);
+    out.clamped_variances += v.clamped;
+    out.matvecs += v.matvecs;
+  }
+  if (impl_->options.variance) {
+    // The noise of new observations is the learned noise; jitter is not part of it.
+    out.sd_obs = (out.sd_latent.array().square() + model.problem.noise).sqrt();
+    out.sd_obs *= model.scaling.target_sd;
+    out.sd_latent *= model.scaling.target_sd;
+    out.sd_error_bound = model.scaling.unscale_width(out.sd_error_bound);
+  }
+  model.scaling.unscale_target(out.mean);
+  out.error_bound *= model.scaling.target_sd;
+  return out;
+}
+
+}  // namespace mercer::models

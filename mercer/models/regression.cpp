@@ -1,0 +1,193 @@
+#include "mercer/models/regression.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "mercer/core/checksum.hpp"
+#include "mercer/core/error.hpp"
+#include "mercer/core/timer.hpp"
+#include "mercer/models/certificate.hpp"
+#include "mercer/models/training.hpp"
+#include "mercer/models/version.hpp"
+
+namespace mercer::models {
+namespace {
+
+// Says how far a solve is: residuals fall roughly geometrically, so progress is counted in digits.
+Observer solve_observer(const ProgressCallback& progress) {
+  if (!progress) return {};
+  return [progress, first = 0.0](const Iteration& it) mutable {
+    if (first <= 0) first = std::max(it.value, it.target);
+    double fraction = -1;
+    if (it.target > 0 && it.value > 0 && first > it.target)
+      fraction = std::clamp(std::log(first / it.value) / std::log(first / it.target), 0.0, 1.0);
+    return progress({"solve", fraction,
+                     fmt::format("iteration {}, relative residual {:.1e}", it.number, it.value)});
+  };
+}
+
+// What a checkpoint must have been made from to be resumed: data and everything that steers.
+std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options) {
+  const auto& m = options.method;
+  const auto& t = options.train;
+  const std::string text = fmt::format(
+      "{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint, m.kernel,
+      fmt::join(m.lengthscale, ","), m.signal_variance.value_or(-1), m.noise.value_or(-1), m.mean,
+      m.seed, t.train, t.steps, t.restarts, t.subset.value_or(-1), options.standardize);
+  return fingerprint(text.data(), text.size());
+}
+
+nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
+                          const FitResult& result) {
+  const auto& likelihood = result.likelihood;
+  nlohmann::json record = {{"data_hash", fmt::format("{:016x}", data.fingerprint)},
+                           {"rows_read", data.rows_read},
+                           {"duplicate_inputs", data.duplicate_inputs},
+                           {"standardize", options.standardize},
+                           {"seed", options.method.seed},
+                           {"kernel", options.method.kernel},
+                           {"train", options.train.train},
+                           {"train_rows", result.plan.train_rows},
+                           {"steps", result.training.steps},
+                           {"bounds_hit", result.training.bounds_hit},
+                           {"solver", result.plan.system.solver},
+                           {"preconditioner", result.plan.system.preconditioner},
+                           {"jitter", result.jitter},
+                           {"stop", std::string(to_string(result.solve.stop))},
+                           {"likelihood_method", likelihood.method},
+                           {"likelihood_rows", likelihood.rows}};
+  record["log_marginal_likelihood"] =
+      likelihood.known ? nlohmann::json(likelihood.value) : nlohmann::json(nullptr);
+  return record;
+}
+
+struct SolvedSystem {
+  inference::SystemReport report;
+  Matrix solution;
+  double noise = 0, jitter = 0, build_seconds = 0;
+  Index rank = 0;
+};
+
+SolvedSystem solve_system(const inference::RegressionProblem& problem, const Matrix& x,
+                          ConstMatrixView b, const inference::SystemChoice& choice,
+                          const ProgressCallback& progress) {
+  if (progress && progress({"solve", -1, "building " + choice.solver}) == Action::stop)
+    throw Interrupted("interrupted before the solve");
+  const inference::RegularizedSystem system(problem.kernel, problem.noise, x, choice);
+  SolvedSystem out;
+  out.solution = Matrix::Zero(b.rows(), b.cols());
+  out.report = system.solve(b, out.solution, solve_observer(progress));
+  if (out.report.stop == StopReason::interrupted)
+    throw Interrupted(
+        fmt::format("interrupted after {} iterations of the solve", out.report.iterations));
+  out.noise = system.noise();
+  out.jitter = system.jitter();
+  out.build_seconds = system.build_seconds();
+  out.rank = system.rank();
+  return out;
+}
+
+double column_sd(ConstVectorView v) {
+  const double mean = v.mean();
+  return std::sqrt((v.array() - mean).square().mean());
+}
+
+}  // namespace
+
+ScaledData scale(const data::Dataset& data, bool standardize) {
+  ScaledData out;
+  out.scaling = standardize ? data::fit_scaling(data.inputs, data.target)
+                            : data::Scaling::identity(data.inputs.cols());
+  out.x = data.inputs;
+  out.y = data.target;
+  out.scaling.scale_inputs(out.x);
+  out.scaling.scale_target(out.y);
+  return out;
+}
+
+inference::RegressionProblem start_problem(const MethodOptions& options, ConstMatrixView x,
+                                           ConstVectorView y) {
+  const Index d = x.cols();
+  inference::RegressionProblem problem{kernels::Kernel::parse(options.kernel, d), 0.1,
+                                       inference::mean_kind(options.mean)};
+  // On standardised data: v = 1, s2 = 0.1, l = sqrt(d), at which typical pairs are correlated.
+  const double target_variance = std::max(std::pow(column_sd(y), 2), 1e-300);
+  std::vector<double> spread(static_cast<std::size_t>(d));
+  for (Index c = 0; c < d; ++c)
+    spread[static_cast<std::size_t>(c)] =
+        std::sqrt(static_cast<double>(d)) * std::max(column_sd(x.col(c)), 1e-150);
+  problem.kernel.scale_start_values(target_variance, spread);
+  problem.noise = options.noise.value_or(0.1 * target_variance);
+  if (options.signal_variance) problem.kernel.set_all_variances(*options.signal_variance);
+  if (!options.lengthscale.empty()) problem.kernel.set_lengthscales(options.lengthscale);
+  return problem;
+}
+
+FitResult fit(const data::Dataset& data, const FitOptions& options,
+              const ProgressCallback& progress) {
+  check(options.method);
+  check(options.train);
+  const Timer timer;
+  FitResult result;
+  ScaledData scaled = scale(data, options.standardize);
+  auto problem = start_problem(options.method, scaled.x, scaled.y);
+  result.plan = make_plan(problem.kernel, problem.noise, scaled.x, options.method, options.train,
+                          PlanFor::fit);
+
+  if (result.plan.trains) {
+    auto trained = train(problem, scaled.x, scaled.y, result.plan, options.train,
+                         options.method.seed, run_identity(data, options), progress);
+    problem = std::move(trained.problem);
+    result.training = std::move(trained.report);
+    result.likelihood = trained.likelihood;
+  } else {
+    result.likelihood = evaluate_likelihood(problem, scaled.x, scaled.y, result.plan);
+  }
+
+  const Matrix basis = inference::mean_basis(problem.mean, scaled.x);
+  Matrix b(scaled.x.rows(), 1 + basis.cols());
+  b << scaled.y, basis;
+  auto solved = solve_system(problem, scaled.x, b, result.plan.system, progress);
+  result.solve = std::move(solved.report);
+  result.jitter = solved.jitter;
+  result.rank = solved.rank;
+  result.build_seconds = solved.build_seconds;
+
+  auto& model = result.model;
+  model.schema = data.schema;
+  model.scaling = scaled.scaling;
+  model.noise = solved.noise;
+  model.weights = inference::combine_solves(solved.solution, basis);
+  model.certificate =
+      certify(problem, solved.noise, model.weights, scaled.x, scaled.y, scaled.scaling.target_sd);
+  model.problem = std::move(problem);
+  model.x = std::move(scaled.x);
+  model.method = options.method;
+  model.record = fit_record(data, options, result);
+  result.seconds = timer.seconds();
+  return result;
+}
+
+SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
+                   const ProgressCallback& progress) {
+  check(options.method);
+  const ScaledData scaled = scale(data, options.standardize);
+  const auto problem = start_problem(options.method, scaled.x, scaled.y);
+  SolveOutcome out;
+  out.plan = make_plan(problem.kernel, problem.noise, scaled.x, options.method, options.train,
+                       PlanFor::solve);
+  auto solved = solve_system(problem, scaled.x, scaled.y, out.plan.system, progress);
+  out.report = std::move(solved.report);
+  out.solution = solved.solution.col(0);
+  out.jitter = solved.jitter;
+  out.rank = solved.rank;
+  out.build_seconds = solved.build_seconds;
+  // sqrt(k**) |r| / sqrt(s2) at its largest over the points, in target units.
+  const double prior = problem.kernel.diagonal(scaled.x).maxCoeff();
+  out.mean_error_bound = scaled.scaling.unscale_width(std::sqrt(prior / solved.noise) *
+                                                      out.report.residual_norms.maxCoeff());
+  return out;
+}
+
+}  // namespace mercer::models

@@ -1,0 +1,263 @@
+#include "mercer/models/training.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
+#include "mercer/core/timer.hpp"
+#include "mercer/data/split.hpp"
+#include "mercer/optim/lbfgs.hpp"
+#include "mercer/optim/replay.hpp"
+
+namespace mercer::models {
+namespace {
+
+// Bounds of log parameters: six to ten decades either side of standardised data.
+constexpr double kLogBound = 11.512925464970229;      // 1e-5 .. 1e5
+constexpr double kLogNoiseLow = -13.815510557964274;  // 1e-6
+
+// A checkpoint at most this often; replay makes any earlier one as good, only older.
+constexpr double kCheckpointSeconds = 1.0;
+
+class Trainer {
+ public:
+  Trainer(inference::RegressionProblem problem, ConstMatrixView x, ConstVectorView y,
+          const Plan& plan, const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
+          const ProgressCallback& progress)
+      : problem_(std::move(problem)),
+        x_(x),
+        y_(y),
+        plan_(plan),
+        options_(options),
+        seed_(seed),
+        identity_(identity),
+        progress_(progress),
+        order_(Rng(seed, "subset").permutation(x.rows())) {
+    set_bounds();
+    load_checkpoint();
+  }
+
+  TrainingOutcome run();
+
+ private:
+  struct Stage {
+    std::string name;
+    Matrix x;
+    Vector y;
+  };
+
+  void set_bounds();
+  void load_checkpoint();
+  void write_checkpoint();
+  Stage make_stage(const std::string& name, Index rows) const;
+  optim::LbfgsResult climb(const Stage& stage, const Vector& start, double share_from,
+                           double share_to);
+  Vector random_start(int index) const;
+  void add(const optim::LbfgsResult& result);
+
+  inference::RegressionProblem problem_;
+  ConstMatrixView x_;
+  ConstVectorView y_;
+  const Plan& plan_;
+  const TrainOptions& options_;
+  std::uint64_t seed_, identity_;
+  const ProgressCallback& progress_;
+  std::vector<Index> order_;
+  optim::ReplayLog log_;
+  Timer since_checkpoint_;
+  bool unsaved_ = false;
+  Vector lower_, upper_;
+  TrainReport report_;
+};
+
+void Trainer::set_bounds() {
+  // Relative to the start values, so that they make sense on unscaled data too: a standardised
+  // start is of order one.
+  const Vector start = problem_.log_parameters();
+  const auto lengths = problem_.kernel.is_lengthscale();
+  const Index p = start.size();
+  lower_ = start.array() - kLogBound;
+  upper_ = start.array() + kLogBound;
+  for (Index i = 0; i + 1 < p; ++i) {
+    // Shapes (alpha, period, offset) wander less far before they stop to matter.
+    const auto index = static_cast<std::size_t>(i);
+    if (!lengths[index] && !problem_.kernel.is_variance()[index]) {
+      lower_(i) = start(i) - 0.5 * kLogBound;
+      upper_(i) = start(i) + 0.5 * kLogBound;
+    }
+  }
+  lower_(p - 1) =
+      std::min(kLogNoiseLow, start(p - 1) - 1) +
+      2 * std::log(std::max(
+              y_.cwiseAbs().maxCoeff() > 0 ? std::sqrt(y_.array().square().mean()) : 1.0, 1e-150));
+}
+
+void Trainer::load_checkpoint() {
+  if (options_.checkpoint.empty() || !std::filesystem::exists(options_.checkpoint)) return;
+  const auto file = read_array_file(options_.checkpoint, "checkpoint");
+  const std::string ours = fmt::format("{:016x}", identity_);
+  if (file.header.value("identity", "") != ours)
+    throw InvalidArgument(
+        fmt::format("checkpoint '{}' belongs to a run on other data or with other options; remove "
+                    "it or name another file",
+                    options_.checkpoint));
+  const auto found = file.arrays.find("evaluations");
+  const Index p = lower_.size();
+  if (found == file.arrays.end() || found->second.rows() != 2 * p + 1)
+    throw ModelFileError(fmt::format("checkpoint '{}' is damaged", options_.checkpoint));
+  const Matrix& table = found->second;
+  for (Index j = 0; j < table.cols(); ++j)
+    log_.append({table.col(j).head(p), table(p, j), table.col(j).tail(p)});
+  report_.resumed_evaluations = static_cast<int>(table.cols());
+}
+
+void Trainer::write_checkpoint() {
+  if (options_.checkpoint.empty()) return;
+  ArrayFile file;
+  file.header = {{"kind", "checkpoint"}, {"identity", fmt::format("{:016x}", identity_)}};
+  const auto& entries = log_.entries();
+  const Index p = lower_.size();
+  Matrix table(2 * p + 1, static_cast<Index>(entries.size()));
+  for (std::size_t j = 0; j < entries.size(); ++j)
+    table.col(static_cast<Index>(j)) << entries[j].theta, entries[j].value, entries[j].gradient;
+  file.arrays["evaluations"] = std::move(table);
+  write_array_file(options_.checkpoint, file);
+  since_checkpoint_ = Timer();
+  unsaved_ = false;
+}
+
+Trainer::Stage Trainer::make_stage(const std::string& name, Index rows) const {
+  if (rows >= x_.rows()) return {name, x_, y_};
+  std::vector<Index> chosen(order_.begin(), order_.begin() + rows);
+  return {name, data::take_rows(x_, chosen), data::take_rows(y_, chosen)};
+}
+
+Vector Trainer::random_start(int index) const {
+  Rng rng(seed_, "restart", static_cast<std::uint64_t>(index));
+  Vector theta = problem_.log_parameters();
+  const auto lengths = problem_.kernel.is_lengthscale();
+  // One common factor for all lengthscales and a smaller one for each: starts differ in scale.
+  const double common = 0.7 * rng.normal();
+  for (Index i = 0; i + 1 < theta.size(); ++i)
+    theta(i) +=
+        lengths[static_cast<std::size_t>(i)] ? common + 0.4 * rng.normal() : 0.5 * rng.normal();
+  theta(theta.size() - 1) += 1.5 * rng.normal() - 1.0;
+  return theta.cwiseMax(lower_ + Vector::Constant(theta.size(), 0.1))
+      .cwiseMin(upper_ - Vector::Constant(theta.size(), 0.1));
+}
+
+optim::LbfgsResult Trainer::climb(const Stage& stage, const Vector& start, double share_from,
+                                  double share_to) {
+  const auto rows = static_cast<double>(stage.x.rows());
+  auto problem = problem_;
+  // The objective is the negative log likelihood per row, so that tolerances fit all sizes.
+  const optim::Objective live = [&](const Vector& theta, Vector& gradient) {
+    problem.set_log_parameters(theta);
+    const auto evidence = inference::exact_evidence(problem, stage.x, stage.y, true);
+    gradient = -evidence.gradient / rows;
+    return -evidence.value / rows;
+  };
+  const optim::Objective logged = log_.wrap(live, [&] {
+    unsaved_ = true;
+    if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
+  });
+  optim::LbfgsOptions options;
+  options.max_iterations = options_.steps;
+  const Observer observer = [&](const Iteration& it) {
+    if (!progress_) return Action::proceed;
+    const double done = static_cast<double>(it.number) / options_.steps;
+    return progress_({stage.name, share_from + (share_to - share_from) * done,
+                      fmt::format("step {}, log likelihood {:.6g}", it.number, -it.value * rows)});
+  };
+  auto result = optim::lbfgs(logged, start, lower_, upper_, options, observer);
+  add(result);
+  if (result.stop == StopReason::interrupted) {
+    if (unsaved_) write_checkpoint();
+    throw Interrupted(
+        options_.checkpoint.empty()
+            ? "interrupted while learning; with --checkpoint FILE the same command "
+              "would go on from here"
+            : fmt::format("interrupted while learning; '{}' holds {} evaluations, the "
+                          "same command goes on from there",
+                          options_.checkpoint, log_.entries().size()));
+  }
+  return result;
+}
+
+void Trainer::add(const optim::LbfgsResult& result) {
+  report_.steps += result.iterations;
+  report_.evaluations += result.evaluations;
+  report_.failed_evaluations += result.failed_evaluations;
+}
+
+TrainingOutcome Trainer::run() {
+  const Timer timer;
+  const bool staged = plan_.start_rows > 0;
+  const Stage first =
+      make_stage(staged ? "learn (start)" : "learn", staged ? plan_.start_rows : plan_.train_rows);
+  const double first_share = staged ? 0.3 : 1.0;
+  optim::LbfgsResult best;
+  const int starts = 1 + options_.restarts;
+  for (int s = 0; s < starts; ++s) {
+    const Vector start = s == 0 ? problem_.log_parameters() : random_start(s);
+    auto result = climb(first, start, first_share * s / starts, first_share * (s + 1) / starts);
+    if (s == 0 || result.value < best.value) best = std::move(result);
+  }
+  report_.restarts = options_.restarts;
+  Index rows = first.x.rows();
+  if (staged) {
+    const Stage all = make_stage("learn", plan_.train_rows);
+    rows = all.x.rows();
+    best = climb(all, best.x, first_share, 1.0);
+  }
+  if (unsaved_) write_checkpoint();
+
+  if (!std::isfinite(best.value))
+    throw Error(
+        "learning failed: the likelihood could not be evaluated at any start value; fix the "
+        "hyperparameters (--noise, --lengthscale) or scale the data");
+  problem_.set_log_parameters(best.x);
+  const auto names = problem_.parameter_names();
+  for (const Index i : best.bounds_hit)
+    report_.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
+  report_.stop = best.stop;
+  report_.seconds = timer.seconds();
+
+  LikelihoodValue likelihood;
+  likelihood.known = true;
+  likelihood.value = -best.value * static_cast<double>(rows);
+  likelihood.low = likelihood.high = likelihood.value;
+  likelihood.method = rows == x_.rows() ? "cholesky" : "cholesky-subset";
+  likelihood.rows = rows;
+  likelihood.gradient = -best.gradient * static_cast<double>(rows);
+  return {problem_, report_, likelihood};
+}
+
+}  // namespace
+
+TrainingOutcome train(const inference::RegressionProblem& start, ConstMatrixView x,
+                      ConstVectorView y, const Plan& plan, const TrainOptions& options,
+                      std::uint64_t seed, std::uint64_t identity,
+                      const ProgressCallback& progress) {
+  return Trainer(start, x, y, plan, options, seed, identity, progress).run();
+}
+
+LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem, ConstMatrixView x,
+                                    ConstVectorView y, const Plan& plan) {
+  LikelihoodValue out;
+  out.method = "none";
+  if (plan.system.solver != "cholesky") return out;
+  const auto evidence = inference::exact_evidence(problem, x, y, true);
+  out.known = true;
+  out.value = out.low = out.high = evidence.value;
+  out.method = "cholesky";
+  out.rows = x.rows();
+  out.gradient = evidence.gradient;
+  return out;
+}
+
+}  // namespace mercer::models

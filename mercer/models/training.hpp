@@ -1,0 +1,28 @@
+// Learning hyperparameters by maximising the exact log marginal likelihood: L-BFGS in log
+// parameters, several starts on a subset, the best of them continued on all training rows.
+//   Cost: one exact evidence with gradient (N^3 flops, 8 N^2 bytes) per evaluation.
+// Every evaluation goes through a replay log, so that a killed run resumes to the same bits.
+#pragma once
+
+#include <cstdint>
+
+#include "mercer/models/regression.hpp"
+
+namespace mercer::models {
+
+struct TrainingOutcome {
+  inference::RegressionProblem problem;
+  TrainReport report;
+  LikelihoodValue likelihood;
+};
+
+/// `identity` names the run (data and options); a checkpoint of another run is refused.
+TrainingOutcome train(const inference::RegressionProblem& start, ConstMatrixView x,
+                      ConstVectorView y, const Plan& plan, const TrainOptions& options,
+                      std::uint64_t seed, std::uint64_t identity, const ProgressCallback& progress);
+
+/// The likelihood at fixed hyperparameters with its gradient, where the plan can afford it.
+LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem, ConstMatrixView x,
+                                    ConstVectorView y, const Plan& plan);
+
+}  // namespace mercer::models
