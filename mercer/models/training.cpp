@@ -17,8 +17,8 @@ namespace mercer::models {
 namespace {
 
 // Bounds of log parameters: six to ten decades either side of standardised data.
-constexpr double kLogBound = 11.512925464970229;      // 1e-5 .. 1e5
-constexpr double kLogNoiseLow = -13.815510557964274;  // 1e-6
+constexpr double kLogBound = 11.512925464970229;  // 1e-5 .. 1e5
+constexpr double kLeastNoise = 1e-6;              // of the variance of the target
 
 // A checkpoint at most this often; replay makes any earlier one as good, only older.
 constexpr double kCheckpointSeconds = 1.0;
@@ -90,10 +90,8 @@ void Trainer::set_bounds() {
       upper_(i) = start(i) + 0.5 * kLogBound;
     }
   }
-  lower_(p - 1) =
-      std::min(kLogNoiseLow, start(p - 1) - 1) +
-      2 * std::log(std::max(
-              y_.cwiseAbs().maxCoeff() > 0 ? std::sqrt(y_.array().square().mean()) : 1.0, 1e-150));
+  const double target_variance = std::max(y_.array().square().mean(), 1e-300);
+  lower_(p - 1) = std::min(std::log(kLeastNoise * target_variance), start(p - 1) - 1);
 }
 
 void Trainer::load_checkpoint() {
