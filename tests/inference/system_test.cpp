@@ -1,0 +1,107 @@
+#include "mercer/inference/system.hpp"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Cholesky>
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
+
+namespace mercer::inference {
+namespace {
+
+struct Small {
+  kernels::Kernel kernel = kernels::Kernel::parse("matern32:iso", 2);
+  Matrix x = Matrix(400, 2);
+  Matrix b = Matrix(400, 3);
+  double noise = 0.05;
+  Small() {
+    Rng rng(3, "system");
+    rng.fill_normal(x);
+    rng.fill_normal(b);
+  }
+  Matrix dense() const {
+    Matrix h = kernel.reference_matrix(x, x);
+    h.diagonal().array() += noise;
+    return h;
+  }
+};
+
+struct Case {
+  const char* solver;
+  const char* preconditioner;
+  OperatorKind op;
+  SolvePrecision precision;
+};
+
+class EverySystem : public ::testing::TestWithParam<Case> {};
+
+TEST_P(EverySystem, ReachesItsToleranceInTrueResidual) {
+  const Small problem;
+  SystemChoice choice;
+  choice.solver = GetParam().solver;
+  choice.preconditioner = GetParam().preconditioner;
+  choice.op = GetParam().op;
+  choice.precision = GetParam().precision;
+  choice.tolerance = 1e-9;
+  choice.rank = 60;
+  const RegularizedSystem system(problem.kernel, problem.noise, problem.x, choice);
+  Matrix x = Matrix::Zero(400, 3);
+
+  const auto report = system.solve(problem.b, x);
+
+  EXPECT_EQ(report.stop, StopReason::converged);
+  const Matrix h = problem.dense();
+  const Vector true_norms = (problem.b - h * x).colwise().norm();
+  for (Index j = 0; j < 3; ++j) {
+    EXPECT_LE(true_norms(j), 1.1e-9 * problem.b.col(j).norm());
+    // Reported and recomputed agree up to the rounding of H x itself.
+    EXPECT_NEAR(report.residual_norms(j), true_norms(j), 0.1 * true_norms(j) + 1e-12);
+  }
+  const Matrix exact = h.llt().solve(problem.b);
+  EXPECT_LE((x - exact).norm(), 1e-7 * exact.norm());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Methods, EverySystem,
+    ::testing::Values(Case{"cholesky", "none", OperatorKind::tiled, SolvePrecision::float64},
+                      Case{"cg", "none", OperatorKind::tiled, SolvePrecision::float64},
+                      Case{"cg", "jacobi", OperatorKind::tiled, SolvePrecision::float64},
+                      Case{"cg", "pivoted-cholesky", OperatorKind::tiled, SolvePrecision::float64},
+                      Case{"cg", "pivoted-cholesky", OperatorKind::tiled, SolvePrecision::mixed},
+                      Case{"cg", "pivoted-cholesky", OperatorKind::stored, SolvePrecision::float64},
+                      Case{"cg", "none", OperatorKind::stored, SolvePrecision::mixed}));
+
+TEST(RegularizedSystem, SinglePrecisionDoesNotClaimWhatItCannotShow) {
+  const Small problem;
+  SystemChoice choice;
+  choice.solver = "cg";
+  choice.precision = SolvePrecision::float32;
+  choice.tolerance = 1e-12;
+  const RegularizedSystem system(problem.kernel, problem.noise, problem.x, choice);
+  Matrix x = Matrix::Zero(400, 3);
+  const auto report = system.solve(problem.b, x);
+  EXPECT_NE(report.stop, StopReason::converged);
+  EXPECT_GT(report.relative_residual, 1e-12);
+}
+
+TEST(RegularizedSystem, JitterIsReported) {
+  // Every point twice and noise at the rounding level: not positive definite in floating point.
+  Matrix x(300, 1);
+  for (Index i = 0; i < 300; ++i) x(i, 0) = 1e-3 * static_cast<double>(i / 2);
+  const auto kernel = kernels::Kernel::parse("rbf", 1);
+  const RegularizedSystem system(kernel, 1e-18, x, {});
+  EXPECT_GT(system.jitter(), 0);
+  EXPECT_LE(system.jitter(), 1e-6);
+  EXPECT_DOUBLE_EQ(system.noise(), 1e-18 + system.jitter());
+}
+
+TEST(RegularizedSystem, NoiseMustBePositive) {
+  const Small problem;
+  EXPECT_THROW(RegularizedSystem(problem.kernel, 0.0, problem.x, {}), InvalidArgument);
+  EXPECT_THROW(RegularizedSystem(problem.kernel, -1.0, problem.x, {}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace mercer::inference

@@ -1,0 +1,90 @@
+#include "mercer/models/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/core/rng.hpp"
+
+namespace mercer::models {
+namespace {
+
+Matrix points(Index n) {
+  Matrix x(n, 3);
+  Rng(2, "plan").fill_normal(x);
+  return x;
+}
+
+Plan plan_for(Index n, const MethodOptions& method, PlanFor purpose = PlanFor::fit,
+              const TrainOptions& train = {}) {
+  return make_plan(kernels::Kernel::parse("rbf", 3), 0.1, points(n), method, train, purpose);
+}
+
+TEST(Plan, SmallProblemsAreDirectAndExact) {
+  const auto plan = plan_for(500, {});
+  EXPECT_EQ(plan.system.solver, "cholesky");
+  EXPECT_EQ(plan.train_rows, 500);
+  EXPECT_EQ(plan.start_rows, 0);
+}
+
+TEST(Plan, StaysInsideTheBudget) {
+  MethodOptions method;
+  method.memory = current_rss_bytes() + (std::uint64_t{200} << 20);
+  const auto plan = plan_for(20000, method);
+  EXPECT_LE(plan.peak_bytes, static_cast<double>(*method.memory));
+  EXPECT_EQ(plan.system.solver, "cg");
+  EXPECT_LT(plan.train_rows, 20000);
+  EXPECT_GT(plan.seconds, 0);
+  EXPECT_EQ(std::count_if(plan.rows.begin(), plan.rows.end(),
+                          [](const PlanRow& row) { return row.chosen; }),
+            2);  // one way to learn, one way to solve
+}
+
+TEST(Plan, RefusesWithWhatWouldFit) {
+  MethodOptions method;
+  method.memory = 1 << 20;
+  try {
+    plan_for(20000, method, PlanFor::solve);
+    FAIL();
+  } catch (const DoesNotFit& error) {
+    EXPECT_NE(std::string(error.what()).find("--memory"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Plan, HonoursWhatTheUserAskedFor) {
+  MethodOptions method;
+  method.solver = "cg";
+  method.preconditioner = "jacobi";
+  method.op = "stored";
+  method.precision = "double";
+  const auto plan = plan_for(500, method, PlanFor::solve);
+  EXPECT_EQ(plan.system.solver, "cg");
+  EXPECT_EQ(plan.system.preconditioner, "jacobi");
+  EXPECT_EQ(plan.system.op, inference::OperatorKind::stored);
+  EXPECT_EQ(plan.system.precision, inference::SolvePrecision::float64);
+}
+
+TEST(Plan, ContradictionsAreUsageErrors) {
+  MethodOptions method;
+  method.solver = "cholesky";
+  method.precision = "mixed";
+  EXPECT_THROW(plan_for(500, method, PlanFor::solve), InvalidArgument);
+  method = {};
+  method.solver = "magic";
+  EXPECT_THROW(plan_for(500, method), InvalidArgument);
+  method = {};
+  method.noise = -1;
+  EXPECT_THROW(plan_for(500, method), InvalidArgument);
+}
+
+TEST(Plan, SubsetIsTheUsersChoice) {
+  TrainOptions train;
+  train.subset = 300;
+  const auto plan = plan_for(1000, {}, PlanFor::fit, train);
+  EXPECT_EQ(plan.train_rows, 300);
+}
+
+}  // namespace
+}  // namespace mercer::models
