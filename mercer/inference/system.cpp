@@ -6,7 +6,6 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
-#include "mercer/krylov/refinement.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 #include "mercer/operators/stored_operator.hpp"
@@ -137,27 +136,24 @@ SystemReport RegularizedSystem::Impl::solve_iteratively(ConstMatrixView b, Matri
   context.preconditioner = preconditioner.get();
   context.observer = observer;
   const linalg::ShiftedOperator high(*exact, noise);
-  krylov::SolveResult result;
+  const linalg::ShiftedOperator low(fast ? *fast : *exact, noise);
+  if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
+  const bool single = choice.precision == SolvePrecision::float32;
+  auto result = krylov::solver(choice.solver).solve(single ? low : high, b, x, options, context);
   SystemReport report;
-  if (choice.precision == SolvePrecision::mixed) {
-    const linalg::ShiftedOperator low(*fast, noise);
-    const auto mixed = krylov::solve_mixed(high, low, b, x, options, context);
-    result = mixed.result;
-    report.fell_back_to_double = mixed.fell_back_to_double;
-  } else if (choice.precision == SolvePrecision::float32) {
-    const linalg::ShiftedOperator low(*fast, noise);
-    result = krylov::find(choice.solver).solve(low, b, x, options, context);
-  } else {
-    result = krylov::find(choice.solver).solve(high, b, x, options, context);
-  }
+  report.fell_back_to_double = result.fell_back_to_double;
   report.stop = result.stop;
   report.iterations = result.iterations;
   report.matvecs = result.matvecs;
   report.residuals = std::move(result.residuals);
-  measure(b, x, report);
-  // What was promised is the residual in double: single precision may not claim more than that.
-  if (report.stop == StopReason::converged && report.relative_residual > 1.01 * tolerance)
-    report.stop = StopReason::stagnation;
+  report.residual_norms = std::move(result.residual_norms);
+  report.relative_residual = result.relative_residual;
+  if (single) {
+    // What is promised is the residual in double: single precision may not claim more than that.
+    measure(b, x, report);
+    if (report.stop == StopReason::converged && report.relative_residual > tolerance)
+      report.stop = StopReason::stagnation;
+  }
   return report;
 }
 

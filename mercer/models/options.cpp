@@ -28,7 +28,7 @@ std::string line(std::string_view name, std::string_view summary) {
 
 std::vector<std::string> solver_names() {
   std::vector<std::string> names = {"auto", "cholesky"};
-  for (const auto& entry : krylov::registry()) names.emplace_back(entry.name);
+  for (const auto& entry : krylov::solvers()) names.emplace_back(entry.name);
   return names;
 }
 
@@ -61,7 +61,7 @@ void check(const TrainOptions& options) {
 std::string describe_solvers() {
   std::string text = line("auto", "what the plan finds quickest") +
                      line("cholesky", "dense factorisation: direct, 8 N^2 bytes");
-  for (const auto& entry : krylov::registry()) text += line(entry.name, entry.summary);
+  for (const auto& entry : krylov::solvers()) text += line(entry.name, entry.summary);
   return text;
 }
 
