@@ -1,0 +1,128 @@
+#include "cli/console.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "cli/format.hpp"
+#include "mercer/core/interrupt.hpp"
+#include "mercer/core/timer.hpp"
+
+namespace mercer::cli {
+namespace {
+
+bool bar_on_screen = false;
+
+bool set_in_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0';
+}
+
+bool terminal() {
+  const char* kind = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
+  return known ? size.ws_col : 80;
+}
+
+/// Keeps the time of the present stage and draws it now and then.
+class Display {
+ public:
+  explicit Display(std::string name)
+      : name_(std::move(name)), bar_(terminal()), colour_(!set_in_environment("NO_COLOR")) {}
+
+  void show(const models::Progress& progress) {
+    const bool fresh = progress.stage != stage_;
+    if (fresh) {
+      stage_ = progress.stage;
+      stage_time_ = Timer();
+    }
+    const double pause = bar_ ? 0.1 : 5.0;
+    if (!fresh && since_last_.seconds() < pause) return;
+    since_last_ = Timer();
+    if (bar_)
+      draw(progress);
+    else
+      fmt::print(stderr, "{}: {}\n", name_, line(progress));
+  }
+
+ private:
+  // "train  43 %  about 12 s left  step 7".
+  std::string line(const models::Progress& progress) const {
+    std::string text = progress.stage;
+    const double elapsed = stage_time_.seconds();
+    if (progress.fraction >= 0) text += fmt::format(" {:.0f} %", 100 * progress.fraction);
+    if (progress.fraction > 0.01 && progress.fraction < 1 && elapsed > 0.5)
+      text += fmt::format(", about {} left",
+                          duration(elapsed * (1 - progress.fraction) / progress.fraction));
+    else if (elapsed > 1)
+      text += fmt::format(", {} so far", duration(elapsed));
+    if (!progress.detail.empty()) text += ", " + progress.detail;
+    return text;
+  }
+
+  void draw(const models::Progress& progress) const {
+    constexpr int cells = 24;
+    std::string bar;
+    if (progress.fraction >= 0) {
+      const int filled = std::clamp(static_cast<int>(cells * progress.fraction), 0, cells);
+      bar = fmt::format("[{}{}] ", std::string(static_cast<std::size_t>(filled), '#'),
+                        std::string(static_cast<std::size_t>(cells - filled), '.'));
+    }
+    std::string text = line(progress);
+    const std::size_t room = terminal_width() - 1;
+    text.resize(std::min(text.size(), room - std::min(room, bar.size())));
+    const char* on = colour_ ? "\033[36m" : "";
+    const char* off = colour_ ? "\033[0m" : "";
+    fmt::print(stderr, "\r\033[K{}{}{}{}", on, bar, off, text);
+    std::fflush(stderr);
+    bar_on_screen = true;
+  }
+
+  std::string name_;
+  bool bar_;
+  bool colour_;
+  std::string stage_;
+  Timer stage_time_;
+  Timer since_last_;
+};
+
+}  // namespace
+
+void clear_progress_line() {
+  if (!bar_on_screen) return;
+  fmt::print(stderr, "\r\033[K");
+  bar_on_screen = false;
+}
+
+Console::Console(std::string_view verb, bool quiet)
+    : name_(fmt::format("mercer {}", verb)), quiet_(quiet) {}
+
+void Console::note(std::string_view text) const {
+  if (!quiet_) warn(text);
+}
+
+void Console::warn(std::string_view text) const {
+  clear_progress_line();
+  fmt::print(stderr, "{}: {}\n", name_, text);
+}
+
+models::ProgressCallback Console::progress() const {
+  std::shared_ptr<Display> display;
+  if (!quiet_) display = std::make_shared<Display>(name_);
+  return [display](const models::Progress& progress) {
+    if (display) display->show(progress);
+    return interrupt_requested() ? Action::stop : Action::proceed;
+  };
+}
+
+}  // namespace mercer::cli

@@ -1,0 +1,33 @@
+// What goes to standard error: notes, warnings and progress.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "mercer/models/regression.hpp"
+
+namespace mercer::cli {
+
+/// Takes a progress bar off the screen, if there is one.
+void clear_progress_line();
+
+class Console {
+ public:
+  /// With `quiet` only warnings and errors are shown.
+  Console(std::string_view verb, bool quiet);
+
+  /// Something the user may want to know.
+  void note(std::string_view text) const;
+  /// Something the user must know: shown even with --quiet.
+  void warn(std::string_view text) const;
+
+  /// A bar with an ETA when standard error is a terminal; else a plain line per stage and one every
+  /// five seconds; nothing when quiet. Asks to stop once Ctrl-C was pressed.
+  models::ProgressCallback progress() const;
+
+ private:
+  std::string name_;
+  bool quiet_;
+};
+
+}  // namespace mercer::cli

@@ -1,0 +1,69 @@
+// mercer evaluate: scores of a model on labelled data, which is streamed.
+#include <fmt/format.h>
+
+#include "cli/exit_code.hpp"
+#include "cli/format.hpp"
+#include "cli/model_text.hpp"
+#include "cli/record.hpp"
+#include "cli/row_source.hpp"
+#include "cli/shared_options.hpp"
+#include "cli/verbs.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/core/timer.hpp"
+
+namespace mercer::cli {
+
+int run_evaluate(const Words& words) {
+  Arguments arguments("evaluate", "  mercer evaluate concrete.mcr test.csv",
+                      "Predicts every row of DATA and compares with its target. Scores are in the\n"
+                      "units of the target; rows without a target are left out and counted.");
+  RunOptions run;
+  std::string model_path;
+  std::string data_path;
+  data::PredictOptions rows{data::TargetUse::required, false};
+  models::PredictOptions options;
+  arguments.positional("MODEL", model_path, "model file written by mercer fit");
+  arguments.positional("DATA", data_path, "CSV file with the target; - for standard input");
+  arguments.group("Data");
+  arguments.flag("--drop-missing", rows.drop_missing,
+                 "leave out rows with a missing input instead of refusing");
+  arguments.group("Method");
+  arguments.bytes("--memory", options.memory,
+                  "memory to stay inside, as 8G or 500M\n[default: 80 % of what is free]");
+  add_run_options(arguments, run);
+  if (!arguments.parse(words)) return exit_ok;
+
+  apply(run);
+  const Timer timer;
+  const Console console("evaluate", run.quiet);
+  auto model = load_model(model_path);
+  RowSource source(data_path, model.schema, rows);
+  data::PredictBlock block;
+  bool more = source.next(block);
+  if (!more) throw DataError(fmt::format("{}: there are no rows with a target", data_path));
+  const models::Predictor predictor(std::move(model), options);
+  const auto progress = source.progress(console);
+  models::ScoreKeeper keeper;
+  for (; more; more = source.next(block)) {
+    const auto predictions = predictor.predict(block.inputs, progress);
+    keeper.add(block.target, predictions.mean, predictions.sd_obs);
+  }
+  clear_progress_line();
+  source.report(console);
+  const auto scores = keeper.scores();
+  if (!run.json) {
+    print_out(fmt::format("{} on {} of {}\n\n{}", model_path, plural(scores.n, "row"), data_path,
+                          scores_text(scores)));
+    return exit_ok;
+  }
+  Json json = scores_json(scores);
+  json["rows_missing_target"] = source.stream().rows_missing_target();
+  json["rows_dropped_missing"] = source.stream().rows_dropped_missing();
+  json["model"] = model_path;
+  put(json, "seconds", timer.seconds());
+  json["peak_rss_bytes"] = peak_rss_bytes();
+  print_json(json);
+  return exit_ok;
+}
+
+}  // namespace mercer::cli

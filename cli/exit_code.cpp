@@ -1,0 +1,62 @@
+#include "cli/exit_code.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "cli/console.hpp"
+
+namespace mercer::cli {
+namespace {
+
+// One line, whatever the message holds.
+int say(std::string_view name, std::string message, int code) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  clear_progress_line();
+  fmt::print(stderr, "{}: {}\n", name, message);
+  return code;
+}
+
+}  // namespace
+
+int exit_code_of(std::string_view name, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const Failure& e) {
+    return say(name, e.what(), e.code);
+  } catch (const InvalidArgument& e) {
+    return say(name, e.what(), exit_usage);
+  } catch (const DataError& e) {
+    return say(name, e.what(), exit_data);
+  } catch (const DoesNotFit& e) {
+    return say(name, e.what(), exit_memory);
+  } catch (const ModelFileError& e) {
+    return say(name, e.what(), exit_model);
+  } catch (const Interrupted& e) {
+    return say(name, e.what(), exit_interrupted);
+  } catch (const std::bad_alloc&) {
+    return say(name,
+               "the machine refused more memory than the plan counted on; free some, or give a "
+               "smaller --memory so that a leaner method is chosen",
+               exit_memory);
+  } catch (const Error& e) {
+    return say(name, e.what(), exit_internal);
+  } catch (const std::exception& e) {
+    return say(name, fmt::format("internal error: {}", e.what()), exit_internal);
+  }
+}
+
+void print_out(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    const char* reason =
+        errno == EPIPE ? "the program that read it has closed it" : std::strerror(errno);
+    throw IoError(fmt::format("cannot write to standard output: {}", reason));
+  }
+}
+
+}  // namespace mercer::cli

@@ -1,0 +1,49 @@
+#include "cli/files.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "mercer/core/atomic_file.hpp"
+#include "mercer/core/error.hpp"
+
+namespace mercer::cli {
+namespace fs = std::filesystem;
+
+void check_output(const std::string& option, const std::string& path,
+                  const std::vector<std::string>& inputs) {
+  if (path == "-") return;
+  std::error_code ignored;
+  for (const auto& input : inputs)
+    if (input != "-" && fs::equivalent(path, input, ignored))
+      throw InvalidArgument(
+          fmt::format("{} '{}' is the file that is being read; name another one", option, path));
+  if (fs::exists(path, ignored) && fs::is_other(path, ignored)) return;  // /dev/null, a pipe
+  try {
+    const AtomicFile probe(path);  // leaves nothing behind
+  } catch (const IoError& error) {
+    throw InvalidArgument(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+void check_output_file(const std::string& option, const std::string& path,
+                       const std::vector<std::string>& inputs) {
+  std::error_code ignored;
+  if (path == "-" || (fs::exists(path, ignored) && fs::is_other(path, ignored)))
+    throw InvalidArgument(
+        fmt::format("{} '{}': this file cannot be a stream or device; name an "
+                    "ordinary file",
+                    option, path));
+  check_output(option, path, inputs);
+}
+
+std::string default_model_path(const std::string& data_path) {
+  if (data_path == "-") return "model.mcr";
+  fs::path name = fs::path(data_path).filename();
+  if (name.extension() == ".gz") name = name.stem();
+  if (const auto end = name.extension(); end == ".csv" || end == ".txt" || end == ".tsv")
+    name = name.stem();
+  return name.string() + ".mcr";
+}
+
+}  // namespace mercer::cli

@@ -1,0 +1,21 @@
+// Names of output files, checked before any long work.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace mercer::cli {
+
+/// Throws InvalidArgument when `path` cannot be written, or is one of the files being read.
+/// `option` names it in the message. "-" (standard output) always passes.
+void check_output(const std::string& option, const std::string& path,
+                  const std::vector<std::string>& inputs);
+
+/// The same for a file that must be an ordinary one: "-" and devices are refused.
+void check_output_file(const std::string& option, const std::string& path,
+                       const std::vector<std::string>& inputs);
+
+/// folder/concrete.csv.gz -> concrete.mcr, standard input -> model.mcr: in the current folder.
+std::string default_model_path(const std::string& data_path);
+
+}  // namespace mercer::cli

@@ -1,0 +1,241 @@
+// mercer fit: learns hyperparameters, solves, certifies, and writes a model file.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/exit_code.hpp"
+#include "cli/files.hpp"
+#include "cli/format.hpp"
+#include "cli/model_text.hpp"
+#include "cli/record.hpp"
+#include "cli/shared_options.hpp"
+#include "cli/suggest.hpp"
+#include "cli/verbs.hpp"
+#include "mercer/core/checksum.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/core/timer.hpp"
+#include "mercer/data/split.hpp"
+
+namespace mercer::cli {
+namespace {
+
+struct FitCommand {
+  RunOptions run;
+  DataFlags data;
+  models::FitOptions fit;
+  std::string model_path;
+  std::string task = "auto";
+  std::string method = "auto";
+  std::optional<double> test_fraction;
+  bool keep_unconverged = false;
+};
+
+void add_fit_options(Arguments& arguments, FitCommand& command) {
+  arguments.positional("DATA", command.data.path, "CSV file; - for standard input");
+  arguments.group("Output");
+  arguments.option("-m,--model", "FILE", command.model_path,
+                   "model file to write [default: the name of DATA\nwith .mcr, in this folder]");
+  arguments.flag("--keep-unconverged", command.keep_unconverged,
+                 "write the model even if the tolerance was not reached");
+  arguments.option("--test-fraction", "F", command.test_fraction,
+                   "set this random share of the rows aside, learn from the\n"
+                   "rest, and score the model on them");
+  add_data_options(arguments, command.data);
+  add_train_options(arguments, command.fit.train);
+  arguments.option("--checkpoint", "FILE", command.fit.train.checkpoint,
+                   "keep what was learned so far in this file; the same\n"
+                   "command line goes on from it");
+  arguments.option("--task", "NAME", command.task, "auto | regression");
+  arguments.option("--method", "NAME", command.method, "auto | gp");
+  add_method_options(arguments, command.fit.method);
+  add_run_options(arguments, command.run);
+}
+
+void check(const FitCommand& command) {
+  models::check(command.fit.method);
+  models::check(command.fit.train);
+  if (command.task == "classification")
+    throw InvalidArgument(
+        "--task classification is not part of this version, which learns numbers (regression)");
+  require_choice("--task", command.task, {"auto", "regression"});
+  require_choice("--method", command.method, {"auto", "gp"});
+  if (command.test_fraction && !(*command.test_fraction > 0 && *command.test_fraction < 1))
+    throw InvalidArgument(
+        fmt::format("--test-fraction is {}, but must lie between 0 and 1", *command.test_fraction));
+  check_output_file("--model", command.model_path, {command.data.path});
+  const auto& checkpoint = command.fit.train.checkpoint;
+  if (!checkpoint.empty()) check_output_file("--checkpoint", checkpoint, {command.data.path});
+  if (checkpoint == command.model_path)
+    throw InvalidArgument("--checkpoint and --model name the same file; name two");
+}
+
+data::Dataset take_rows(const data::Dataset& all, const std::vector<Index>& rows) {
+  data::Dataset part = all;
+  part.inputs = data::take_rows(ConstMatrixView(all.inputs), rows);
+  part.target = data::take_rows(ConstVectorView(all.target), rows);
+  part.fingerprint = fingerprint(rows.data(), rows.size() * sizeof(Index), all.fingerprint);
+  return part;
+}
+
+models::RegressionScores score(const models::RegressionModel& model, const data::Dataset& test,
+                               const FitCommand& command, const Console& console) {
+  models::PredictOptions options;
+  options.memory = command.fit.method.memory;
+  const models::Predictor predictor(model, options);
+  const auto predictions = predictor.predict(test.inputs, console.progress());
+  models::ScoreKeeper keeper;
+  keeper.add(test.target, predictions.mean, predictions.sd_obs);
+  return keeper.scores();
+}
+
+struct FitRun {
+  data::Dataset data;  // what was learned from
+  models::FitResult result;
+  std::optional<models::RegressionScores> scores;
+  bool converged = false;
+  bool written = false;
+  double seconds = 0;
+};
+
+FitRun execute(FitCommand& command, const Console& console) {
+  const Timer timer;
+  FitRun run;
+  run.data = read(command.data, console);
+  command.fit.standardize = !command.data.raw_scale;
+  std::optional<data::Dataset> test;
+  if (command.test_fraction) {
+    const auto split =
+        data::split_rows(run.data.size(), *command.test_fraction, command.fit.method.seed);
+    test = take_rows(run.data, split.test);
+    run.data = take_rows(run.data, split.train);
+  }
+  run.result = models::fit(run.data, command.fit, console.progress());
+  run.converged = run.result.solve.stop == StopReason::converged;
+  if (test) run.scores = score(run.result.model, *test, command, console);
+  clear_progress_line();
+  if (run.converged || command.keep_unconverged) {
+    run.result.model.save(command.model_path);
+    run.written = true;
+  }
+  run.seconds = timer.seconds();
+  return run;
+}
+
+Json fit_json(const FitCommand& command, const FitRun& run) {
+  const auto& result = run.result;
+  Json json = {{"n", run.data.size()}, {"d", run.data.dimension()}};
+  json["task"] = "regression";
+  json["method"] = "gp";
+  json["kernel"] = result.model.problem.kernel.text();
+  json["mean"] = std::string(to_string(result.model.problem.mean));
+  json["plan"] = plan_json(result.plan);
+  json["hyperparameters"] = hyperparameters_json(result.model.problem, result.model.scaling);
+  json["log_marginal_likelihood"] = likelihood_json(result.likelihood);
+  json["certificate"] = certificate_json(result.model.certificate);
+  put_method(json, result.plan, result.rank);
+  json["iterations"] = result.solve.iterations;
+  json["inner_iterations"] = result.solve.inner_iterations;
+  json["stop"] = std::string(to_string(result.solve.stop));
+  json["fell_back_to_double"] = result.solve.fell_back_to_double;
+  put(json, "jitter", result.jitter);
+  json["steps"] = result.training.steps;
+  json["evaluations"] = result.training.evaluations;
+  json["failed_evaluations"] = result.training.failed_evaluations;
+  json["resumed_evaluations"] = result.training.resumed_evaluations;
+  json["train_stop"] =
+      result.plan.trains ? Json(std::string(to_string(result.training.stop))) : Json(nullptr);
+  json["bounds_hit"] = result.training.bounds_hit;
+  json["matvecs"] = result.solve.matvecs;
+  Json seconds;
+  put(seconds, "total", run.seconds);
+  put(seconds, "train", result.training.seconds);
+  put(seconds, "solve", result.build_seconds + result.solve.seconds);
+  json["seconds"] = std::move(seconds);
+  json["peak_rss_bytes"] = peak_rss_bytes();
+  json["data"] = data_json(run.data, command.data.path);
+  if (run.scores) json["evaluation"] = scores_json(*run.scores);
+  json["model"] = run.written ? Json(command.model_path) : Json(nullptr);
+  return json;
+}
+
+std::string training_line(const models::FitResult& result) {
+  if (!result.plan.trains) return "Training     none: the hyperparameters are those given\n";
+  const auto& training = result.training;
+  std::string text =
+      fmt::format("Training     {}, {} of the likelihood on {} rows: {}\n",
+                  plural(training.steps, "step"), plural(training.evaluations, "evaluation"),
+                  count(result.plan.train_rows), to_string(training.stop));
+  if (!training.bounds_hit.empty())
+    text += fmt::format("             at the edge of the allowed range: {}\n",
+                        fmt::join(training.bounds_hit, ", "));
+  return text;
+}
+
+std::string fit_text(const FitCommand& command, const FitRun& run) {
+  const auto& result = run.result;
+  const auto& model = result.model;
+  std::string text = fmt::format("Data         {}: {}, {}, target {}\n", command.data.path,
+                                 plural(run.data.size(), "row"),
+                                 plural(run.data.dimension(), "input"), model.schema.target);
+  for (const auto& message : run.data.messages) text += fmt::format("             {}\n", message);
+  text += fmt::format("Model        Gaussian process, kernel {}, mean {}\n",
+                      model.problem.kernel.text(), to_string(model.problem.mean));
+  text += fmt::format("Plan         {}\n", result.plan.reason);
+  text += training_line(result);
+  text += hyperparameters_text(model);
+  if (result.likelihood.known)
+    text += fmt::format("Likelihood   {} (log, on {} rows, {})\n",
+                        number(result.likelihood.value, 7), count(result.likelihood.rows),
+                        command.data.raw_scale ? "units of the data" : "standardised units");
+  if (result.jitter > 0)
+    text += fmt::format("Jitter       {} was added to the noise: H was not positive definite\n",
+                        number(result.jitter));
+  if (result.solve.fell_back_to_double)
+    text += "Precision    float32 products were not enough: the solve went on in double\n";
+  text += certificate_text(model);
+  text += fmt::format("Time         {} (training {}, solve {}); peak memory {}\n",
+                      duration(run.seconds), duration(result.training.seconds),
+                      duration(result.build_seconds + result.solve.seconds),
+                      format_bytes(static_cast<double>(peak_rss_bytes())));
+  if (run.scores)
+    text +=
+        fmt::format("Held out     {}\n{}", plural(run.scores->n, "row"), scores_text(*run.scores));
+  if (run.written)
+    text += fmt::format("Written      {0}\n\nNext: mercer predict {0} NEW.csv -o predictions.csv\n",
+                        command.model_path);
+  return text;
+}
+
+}  // namespace
+
+int run_fit(const Words& words) {
+  Arguments arguments("fit",
+                      "  mercer fit concrete.csv --target strength -m concrete.mcr\n"
+                      "  mercer fit data.csv.gz --kernel \"rbf + linear\" --test-fraction 0.2",
+                      "Learns a Gaussian process from a table: plans, learns the hyperparameters,\n"
+                      "solves, certifies the result, and writes a model file.");
+  FitCommand command;
+  add_fit_options(arguments, command);
+  if (!arguments.parse(words)) return exit_ok;
+  if (command.model_path.empty()) command.model_path = default_model_path(command.data.path);
+
+  apply(command.run);
+  check(command);
+  const Console console("fit", command.run.quiet);
+  const FitRun run = execute(command, console);
+  if (!run.converged)
+    console.warn(
+        fmt::format("the tolerance {} was not reached ({}): the relative residual is {}; {}",
+                    number(run.result.plan.system.tolerance, 3), to_string(run.result.solve.stop),
+                    number(run.result.model.certificate.relative_residual, 3),
+                    run.written ? "the model was written all the same, as --keep-unconverged says"
+                                : "no model was written. Allow more --max-iterations, try another "
+                                  "--preconditioner, or keep it with --keep-unconverged"));
+  if (command.run.json)
+    print_json(fit_json(command, run));
+  else
+    print_out(fit_text(command, run));
+  return run.converged ? exit_ok : exit_tolerance;
+}
+
+}  // namespace mercer::cli

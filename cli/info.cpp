@@ -1,0 +1,65 @@
+// mercer info: what a model file holds.
+#include <fmt/format.h>
+
+#include "cli/exit_code.hpp"
+#include "cli/format.hpp"
+#include "cli/model_text.hpp"
+#include "cli/record.hpp"
+#include "cli/shared_options.hpp"
+#include "cli/verbs.hpp"
+
+namespace mercer::cli {
+namespace {
+
+Json info_json(const std::string& path, const models::RegressionModel& model) {
+  Json json = {{"model", path}, {"task", "regression"}, {"method", "gp"}};
+  json["n"] = model.x.rows();
+  json["d"] = model.x.cols();
+  json["kernel"] = model.problem.kernel.text();
+  json["mean"] = std::string(to_string(model.problem.mean));
+  json["target"] = model.schema.target;
+  json["inputs"] = model.schema.encoded_names();
+  json["hyperparameters"] = hyperparameters_json(model.problem, model.scaling);
+  json["certificate"] = certificate_json(model.certificate);
+  json["record"] = Json::parse(model.record.dump());
+  return json;
+}
+
+std::string info_text(const std::string& path, const models::RegressionModel& model) {
+  std::string text = fmt::format("File         {}\n", path);
+  text += fmt::format("Model        Gaussian process regression, kernel {}, mean {}\n",
+                      model.problem.kernel.text(), to_string(model.problem.mean));
+  text += fmt::format("Learned on   {}, {}\n", plural(model.x.rows(), "row"),
+                      plural(model.x.cols(), "input"));
+  text += fmt::format("Target       {}\n", model.schema.target);
+  text += "Inputs       ";
+  for (std::size_t j = 0; j < model.schema.inputs.size(); ++j) {
+    const auto& column = model.schema.inputs[j];
+    text += fmt::format(
+        "{}{}{}", j == 0 ? "" : ", ", column.name,
+        column.categorical ? fmt::format(" ({})", plural(column.width(), "category level")) : "");
+  }
+  text += '\n' + hyperparameters_text(model) + certificate_text(model);
+  return text;
+}
+
+}  // namespace
+
+int run_info(const Words& words) {
+  Arguments arguments("info", "  mercer info concrete.mcr", "Shows what a model file holds.");
+  std::string path;
+  bool json = false;
+  bool quiet = false;
+  arguments.positional("MODEL", path, "model file written by mercer fit");
+  arguments.flag("--json", json, "print one JSON object, and nothing else");
+  arguments.flag("--quiet", quiet, "no notes on standard error (info has none)");
+  if (!arguments.parse(words)) return exit_ok;
+  const auto model = load_model(path);
+  if (json)
+    print_json(info_json(path, model));
+  else
+    print_out(info_text(path, model));
+  return exit_ok;
+}
+
+}  // namespace mercer::cli

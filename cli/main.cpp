@@ -1,0 +1,103 @@
+// The command line: a table of verbs, and what is the same for all of them.
+#include <fmt/format.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <string_view>
+
+#include "cli/exit_code.hpp"
+#include "cli/suggest.hpp"
+#include "cli/verbs.hpp"
+#include "mercer/core/error.hpp"
+#include "mercer/core/interrupt.hpp"
+#include "mercer/models/version.hpp"
+
+namespace mercer::cli {
+namespace {
+
+struct Verb {
+  std::string_view name;
+  std::string_view arguments;
+  std::string_view summary;
+  int (*run)(const Words&);
+};
+
+constexpr std::array kVerbs = {
+    Verb{"fit", "DATA --target y [-m model.mcr]", "learn; writes a model file", run_fit},
+    Verb{"predict", "MODEL DATA [-o out.csv]", "mean, sd, quantiles, error bound; streams DATA",
+         run_predict},
+    Verb{"evaluate", "MODEL DATA", "scores on labelled data", run_evaluate},
+    Verb{"solve", "DATA --target y", "one linear system, fixed hyperparameters", run_solve},
+    Verb{"plan", "DATA [--target y]", "what a run would do, cost and need; runs nothing long",
+         run_plan},
+    Verb{"info", "MODEL", "what a model file holds", run_info},
+    Verb{"generate", "NAME -n N [-d D] [--seed S]", "simulated data with known truth",
+         run_generate},
+    Verb{"split", "DATA --train-out a.csv --test-out b.csv", "a random share of the rows set apart",
+         run_split},
+    Verb{"demo", "", "the whole story on simulated data, in under a minute", run_demo},
+};
+
+std::string overview() {
+  std::string text =
+      "mercer learns from data with kernels, exactly, and says how good its answer is.\n\n"
+      "Example:\n"
+      "  mercer generate friedman -n 2000 --seed 1 -o data.csv\n"
+      "  mercer fit data.csv --target y -m model.mcr\n"
+      "  mercer predict model.mcr data.csv -o predictions.csv\n\n"
+      "Usage: mercer VERB ...\n\n";
+  for (const auto& verb : kVerbs)
+    text += fmt::format("  mercer {:<9}{:<41} {}\n", verb.name, verb.arguments, verb.summary);
+  return text +
+         "\n`mercer VERB --help` shows an example and every option; `mercer --version` the "
+         "version.\n"
+         "DATA is a CSV file with a header (.csv, .csv.gz, or - for standard input).\n\n"
+         "Exit codes: 0 ok; 1 internal error; 2 usage; 3 bad input data; 4 does not fit in "
+         "memory;\n"
+         "5 tolerance not reached; 6 model file unreadable or newer; 130 interrupted.\n";
+}
+
+const Verb& find_verb(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& verb : kVerbs) {
+    if (verb.name == name) return verb;
+    names.emplace_back(verb.name);
+  }
+  throw InvalidArgument(fmt::format("there is no verb '{}'{}; the verbs are: {}", name,
+                                    did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
+int run(Words words) {
+  if (words.empty()) {
+    fmt::print(stderr, "{}", overview());
+    return exit_usage;
+  }
+  const std::string first = words.front();
+  if (first == "--help" || first == "-h" || first == "help") {
+    if (first == "help" && words.size() > 1) return find_verb(words[1]).run({"--help"});
+    print_out(overview());
+    return exit_ok;
+  }
+  if (first == "--version") {
+    print_out(fmt::format("mercer {}\n", models::version()));
+    return exit_ok;
+  }
+  const Verb& verb = find_verb(first);
+  words.erase(words.begin());
+  return verb.run(words);
+}
+
+}  // namespace
+}  // namespace mercer::cli
+
+int main(int argc, char** argv) {
+  using namespace mercer;
+  catch_interrupts();
+  // A reader that goes away is an error of the write, said in words.
+  std::signal(SIGPIPE, SIG_IGN);
+  const cli::Words words(argv + 1, argv + argc);
+  const std::string name =
+      words.empty() || words[0].starts_with("-") ? "mercer" : "mercer " + words[0];
+  return cli::exit_code_of(name, [&] { return cli::run(words); });
+}

@@ -1,0 +1,79 @@
+// mercer plan: what a run would do, what it would cost and need. Nothing long is run.
+#include <fmt/format.h>
+
+#include "cli/exit_code.hpp"
+#include "cli/format.hpp"
+#include "cli/record.hpp"
+#include "cli/shared_options.hpp"
+#include "cli/suggest.hpp"
+#include "cli/verbs.hpp"
+#include "mercer/core/memory.hpp"
+
+namespace mercer::cli {
+namespace {
+
+std::string verdict(const models::PlanRow& row) {
+  if (row.chosen) return "chosen";
+  if (!row.allowed) return "ruled out";
+  return row.fits ? "fits" : "too big";
+}
+
+std::string plan_text(const models::Plan& plan) {
+  Table table("lllrrl", {"", "stage", "method", "memory", "time", "note"});
+  for (const auto& row : plan.rows) {
+    const std::string note = row.note.empty() ? "" : ", " + row.note;
+    table.row({row.chosen ? "*" : "", row.stage, row.method, format_bytes(row.bytes),
+               duration(row.seconds), verdict(row) + note});
+  }
+  return fmt::format(
+      "{} rows, {}; memory budget {}, of which {} are in use\n\n{}\n{}\n"
+      "Estimate: {} in all, peak memory {}.\n",
+      count(plan.n), plural(plan.d, "input"), format_bytes(plan.budget_bytes),
+      format_bytes(plan.base_bytes), table.text(), plan.reason, duration(plan.seconds),
+      format_bytes(plan.peak_bytes));
+}
+
+}  // namespace
+
+int run_plan(const Words& words) {
+  Arguments arguments("plan", "  mercer plan data.csv --target y --memory 4G",
+                      "Shows every method with its memory and estimated time on this machine, and\n"
+                      "which one a run would take and why. Times are estimates: iteration counts\n"
+                      "are guessed from the size of the data and the noise.");
+  RunOptions run;
+  DataFlags flags;
+  models::MethodOptions method;
+  models::TrainOptions train;
+  std::string verb = "fit";
+  arguments.positional("DATA", flags.path, "CSV file; - for standard input");
+  arguments.group("Plan");
+  arguments.option("--for", "VERB", verb, "fit | solve: the run to plan");
+  add_data_options(arguments, flags);
+  add_train_options(arguments, train);
+  add_method_options(arguments, method);
+  add_run_options(arguments, run);
+  if (!arguments.parse(words)) return exit_ok;
+
+  apply(run);
+  require_choice("--for", verb, {"fit", "solve"});
+  models::check(method);
+  models::check(train);
+  const Console console("plan", run.quiet);
+  const auto data = read(flags, console);
+  const auto scaled = models::scale(data, !flags.raw_scale);
+  const auto problem = models::start_problem(method, scaled.x, scaled.y);
+  const auto plan =
+      models::make_plan(problem.kernel, problem.noise, scaled.x, method, train,
+                        verb == "fit" ? models::PlanFor::fit : models::PlanFor::solve);
+  if (!run.json) {
+    print_out(plan_text(plan));
+    return exit_ok;
+  }
+  Json json = {{"n", plan.n}, {"d", plan.d}, {"for", verb}};
+  json.update(plan_json(plan));
+  json["data"] = data_json(data, flags.path);
+  print_json(json);
+  return exit_ok;
+}
+
+}  // namespace mercer::cli

@@ -1,0 +1,219 @@
+// mercer predict: mean, standard deviations, quantiles and error bound for every row of DATA, which
+// is streamed: memory does not depend on its length.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/exit_code.hpp"
+#include "cli/files.hpp"
+#include "cli/format.hpp"
+#include "cli/model_text.hpp"
+#include "cli/record.hpp"
+#include "cli/row_source.hpp"
+#include "cli/shared_options.hpp"
+#include "cli/verbs.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/core/timer.hpp"
+#include "mercer/data/csv_writer.hpp"
+
+namespace mercer::cli {
+namespace {
+
+struct PredictCommand {
+  RunOptions run;
+  std::string model_path;
+  std::string data_path;
+  std::string output = "-";
+  models::PredictOptions options;
+  std::optional<Index> seed;
+  bool no_variance = false;
+  bool with_inputs = false;
+  bool drop_missing = false;
+};
+
+struct Totals {
+  Index rows = 0;
+  double largest_bound = 0;
+  double sd_error_bound = 0;
+  Index clamped = 0;
+  std::int64_t matvecs = 0;
+  double seconds = 0;
+};
+
+struct Column {
+  const char* name;
+  Vector values;
+};
+
+std::vector<Column> columns_of(const models::Predictions& p, bool variance) {
+  if (!variance) return {{"mean", p.mean}, {"error_bound", p.error_bound}};
+  return {{"mean", p.mean},          {"sd_latent", p.sd_latent}, {"sd_obs", p.sd_obs},
+          {"q05", p.quantile(0.05)}, {"q95", p.quantile(0.95)},  {"error_bound", p.error_bound}};
+}
+
+// The raw columns that the encoded inputs of a row came from.
+void write_inputs(data::CsvWriter& writer, const data::Schema& schema, const Matrix& inputs,
+                  Index row) {
+  Index first = 0;
+  for (const auto& column : schema.inputs) {
+    if (!column.categorical) {
+      writer.number(inputs(row, first));
+    } else {
+      Index level = 0;
+      inputs.row(row).segment(first, column.width()).maxCoeff(&level);
+      writer.text(column.levels[static_cast<std::size_t>(level)]);
+    }
+    first += column.width();
+  }
+}
+
+/// Where predictions go: a CSV file or stream, or the columns of a JSON object.
+class Sink {
+ public:
+  Sink(const PredictCommand& command, const data::Schema& schema)
+      : command_(command), schema_(schema), as_json_(command.run.json && command.output == "-") {
+    std::vector<std::string> header;
+    if (command.with_inputs)
+      for (const auto& column : schema.inputs) header.push_back(column.name);
+    for (const auto& column : columns_of(models::Predictions(), !command.no_variance))
+      header.emplace_back(column.name);
+    if (!as_json_)
+      writer_.emplace(command.output, std::move(header));
+    else
+      json_ = Json::object();
+  }
+
+  void add(const Matrix& inputs, const models::Predictions& predictions) {
+    const auto columns = columns_of(predictions, !command_.no_variance);
+    if (as_json_) {
+      for (const auto& column : columns)
+        for (const double value : column.values) json_[column.name].push_back(value);
+      return;
+    }
+    for (Index i = 0; i < inputs.rows(); ++i) {
+      if (command_.with_inputs) write_inputs(*writer_, schema_, inputs, i);
+      for (const auto& column : columns) writer_->number(column.values[i]);
+      writer_->end_row();
+    }
+  }
+
+  /// Puts the file in place; returns the columns when they go into JSON.
+  Json close() {
+    if (writer_) writer_->close();
+    return std::move(json_);
+  }
+
+ private:
+  const PredictCommand& command_;
+  const data::Schema& schema_;
+  bool as_json_;
+  std::optional<data::CsvWriter> writer_;
+  Json json_;
+};
+
+Json predict_json(const PredictCommand& command, const Totals& totals, Json columns) {
+  Json json = {{"n", totals.rows}, {"model", command.model_path}, {"output", command.output}};
+  put(json, "largest_error_bound", totals.largest_bound);
+  if (!command.no_variance) put(json, "sd_error_bound", totals.sd_error_bound);
+  json["clamped_variances"] = totals.clamped;
+  json["matvecs"] = totals.matvecs;
+  put(json, "seconds", totals.seconds);
+  json["peak_rss_bytes"] = peak_rss_bytes();
+  json.update(columns);
+  return json;
+}
+
+Json execute(const PredictCommand& command, const Console& console, Totals& totals) {
+  const Timer timer;
+  auto model = load_model(command.model_path);
+  if (command.seed) model.method.seed = static_cast<std::uint64_t>(*command.seed);
+  RowSource source(command.data_path, model.schema,
+                   {data::TargetUse::ignored, command.drop_missing});
+  data::PredictBlock block;
+  bool more = source.next(block);
+  const models::Predictor predictor(std::move(model), command.options);
+  Sink sink(command, predictor.model().schema);
+  const auto progress = source.progress(console);
+  for (; more; more = source.next(block)) {
+    const auto predictions = predictor.predict(block.inputs, progress);
+    sink.add(block.inputs, predictions);
+    totals.largest_bound = std::max(totals.largest_bound, predictions.error_bound.maxCoeff());
+    totals.sd_error_bound = std::max(totals.sd_error_bound, predictions.sd_error_bound);
+    totals.clamped += predictions.clamped_variances;
+    totals.matvecs += predictions.matvecs;
+  }
+  clear_progress_line();
+  totals.rows = source.rows();
+  source.report(console);
+  Json columns = sink.close();
+  totals.seconds = timer.seconds();
+  return columns;
+}
+
+void check(const PredictCommand& command) {
+  if (command.options.tolerance && !(*command.options.tolerance > 0))
+    throw InvalidArgument(
+        fmt::format("--tolerance is {}, but must be positive", *command.options.tolerance));
+  if (command.seed && *command.seed < 0)
+    throw InvalidArgument(fmt::format("--seed is {}, but must be 0 or more", *command.seed));
+  if (command.with_inputs && command.run.json && command.output == "-")
+    throw InvalidArgument("--with-inputs needs a CSV output; name one with -o or leave out --json");
+  check_output("--output", command.output, {command.model_path, command.data_path});
+}
+
+}  // namespace
+
+int run_predict(const Words& words) {
+  Arguments arguments(
+      "predict", "  mercer predict concrete.mcr new.csv -o predictions.csv",
+      "Predicts the target for every row of DATA, whose columns are found by name.\n"
+      "Writes mean, sd_latent (of f), sd_obs (of y), q05, q95 (quantiles of y) and\n"
+      "error_bound (distance of mean from the exact one, at most), in the units of\n"
+      "the target. DATA is streamed: memory does not depend on its length.");
+  PredictCommand command;
+  arguments.positional("MODEL", command.model_path, "model file written by mercer fit");
+  arguments.positional("DATA", command.data_path, "CSV file; - for standard input");
+  arguments.group("Output");
+  arguments.option("-o,--output", "FILE", command.output,
+                   "CSV to write; - is standard output; .gz packs it");
+  arguments.flag("--no-variance", command.no_variance, "only mean and error_bound, which is quick");
+  arguments.flag("--with-inputs", command.with_inputs, "copy the model's input columns in front");
+  arguments.flag("--drop-missing", command.drop_missing,
+                 "leave out rows with a missing input instead of refusing");
+  arguments.group("Method");
+  arguments.option("--solver", "NAME", command.options.solver,
+                   fmt::format("for variances: {}", fmt::join(models::solver_names(), " | ")));
+  arguments.option("--tolerance", "E", command.options.tolerance,
+                   "of iterative variance solves [default: from the noise]");
+  arguments.bytes("--memory", command.options.memory,
+                  "memory to stay inside, as 8G or 500M\n[default: 80 % of what is free]");
+  arguments.option("--seed", "S", command.seed, "[default: that of the model]");
+  add_run_options(arguments, command.run);
+  if (!arguments.parse(words)) return exit_ok;
+
+  apply(command.run);
+  check(command);
+  models::MethodOptions solver_check;
+  solver_check.solver = command.options.solver;
+  models::check(solver_check);
+  command.options.variance = !command.no_variance;
+  const Console console("predict", command.run.quiet);
+  Totals totals;
+  Json columns = execute(command, console, totals);
+  if (totals.clamped > 0)
+    console.warn(
+        fmt::format("{} of {} variances came out below zero by rounding and were raised to "
+                    "1e-12 of the prior variance",
+                    totals.clamped, totals.rows));
+  if (command.run.json)
+    print_json(predict_json(command, totals, std::move(columns)));
+  else if (command.output != "-")
+    print_out(
+        fmt::format("Predicted    {} into {} in {}; every mean is within {} of the exact one\n",
+                    plural(totals.rows, "row"), command.output, duration(totals.seconds),
+                    number(totals.largest_bound, 3)));
+  return exit_ok;
+}
+
+}  // namespace mercer::cli

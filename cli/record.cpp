@@ -1,0 +1,140 @@
+#include "cli/record.hpp"
+
+#include <cmath>
+
+#include "cli/exit_code.hpp"
+
+namespace mercer::cli {
+namespace {
+
+Json values_json(const Hyperparameters& values) {
+  Json json;
+  put(json, "signal_variance", values.signal_variance);
+  put(json, "noise_variance", values.noise_variance);
+  json["lengthscales"] = values.lengthscales();
+  json["leaves"] = Json::array();
+  for (const auto& leaf : values.leaves) {
+    Json entry = {{"kernel", leaf.kernel}, {"lengthscales", leaf.lengthscales}};
+    if (!leaf.periods.empty()) entry["periods"] = leaf.periods;
+    json["leaves"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+}  // namespace
+
+void put(Json& json, const std::string& key, double value) {
+  if (std::isfinite(value)) {
+    json[key] = value;
+    return;
+  }
+  json[key] = nullptr;
+  json[key + "_reason"] = "not a finite number";
+}
+
+void print_json(const Json& json) { print_out(json.dump(2) + "\n"); }
+
+Json data_json(const data::Dataset& data, const std::string& path) {
+  return {{"path", path},
+          {"rows_read", data.rows_read},
+          {"rows_missing_target", data.rows_missing_target},
+          {"rows_dropped_missing", data.rows_dropped_missing},
+          {"duplicate_inputs", data.duplicate_inputs},
+          {"generated_header", data.csv.generated_header},
+          {"dropped_constant", data.schema.dropped_constant},
+          {"inputs", data.schema.encoded_names()},
+          {"target", data.schema.target},
+          {"messages", data.messages}};
+}
+
+Json plan_json(const models::Plan& plan) {
+  Json json = {{"reason", plan.reason}};
+  json["trains"] = plan.trains;
+  json["train_rows"] = plan.train_rows;
+  json["solver"] = plan.system.solver;
+  json["preconditioner"] = plan.system.preconditioner;
+  json["operator"] = operator_name(plan.system);
+  json["precision"] = std::string(to_string(plan.system.precision));
+  put(json, "budget_bytes", plan.budget_bytes);
+  put(json, "base_bytes", plan.base_bytes);
+  put(json, "peak_bytes", plan.peak_bytes);
+  put(json, "seconds", plan.seconds);
+  json["methods"] = Json::array();
+  for (const auto& row : plan.rows) {
+    Json entry = {{"stage", row.stage}, {"method", row.method}};
+    put(entry, "bytes", row.bytes);
+    put(entry, "seconds", row.seconds);
+    entry["fits"] = row.fits;
+    entry["allowed"] = row.allowed;
+    entry["chosen"] = row.chosen;
+    entry["note"] = row.note;
+    json["methods"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+Json hyperparameters_json(const inference::RegressionProblem& problem,
+                          const data::Scaling& scaling) {
+  Json json = values_json(original(problem, scaling));
+  Json scaled = values_json(standardised(problem));
+  Json parameters = Json::object();
+  const auto names = problem.parameter_names();
+  const Vector logs = problem.log_parameters();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    put(parameters, names[i], std::exp(logs[static_cast<Index>(i)]));
+  scaled["parameters"] = std::move(parameters);
+  json["standardised"] = std::move(scaled);
+  return json;
+}
+
+Json likelihood_json(const models::LikelihoodValue& likelihood) {
+  Json json;
+  if (likelihood.known) {
+    put(json, "value", likelihood.value);
+    put(json, "low", likelihood.low);
+    put(json, "high", likelihood.high);
+  } else {
+    json["value"] = json["low"] = json["high"] = nullptr;
+    json["value_reason"] = "not computed: its exact evaluation does not fit or takes too long";
+  }
+  json["method"] = likelihood.method;
+  json["rows"] = likelihood.rows;
+  json["units"] = "standardised";
+  return json;
+}
+
+Json certificate_json(const models::Certificate& certificate) {
+  Json json;
+  put(json, "relative_residual", certificate.relative_residual);
+  put(json, "mean_error_bound", certificate.mean_error_bound);
+  put(json, "residual_norm", certificate.residual_norm);
+  put(json, "trend_defect", certificate.trend_defect);
+  return json;
+}
+
+Json scores_json(const models::RegressionScores& scores) {
+  Json json;
+  json["n"] = scores.n;
+  put(json, "rmse", scores.rmse);
+  put(json, "mae", scores.mae);
+  put(json, "smse", scores.smse);
+  put(json, "nll", scores.nll);
+  put(json, "crps", scores.crps);
+  put(json, "coverage90", scores.coverage90);
+  put(json, "coverage95", scores.coverage95);
+  return json;
+}
+
+void put_method(Json& json, const models::Plan& plan, Index rank) {
+  json["solver"] = plan.system.solver;
+  json["preconditioner"] = plan.system.preconditioner;
+  json["rank"] = rank;
+  json["operator"] = operator_name(plan.system);
+  json["precision"] = std::string(to_string(plan.system.precision));
+}
+
+std::string operator_name(const inference::SystemChoice& choice) {
+  return std::string(choice.solver == "cholesky" ? "stored" : to_string(choice.op));
+}
+
+}  // namespace mercer::cli

@@ -1,0 +1,36 @@
+// Results as JSON, the same wherever they appear. JSON has no NaN or infinity: such a value is
+// null, and a field of its name with "_reason" says why.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/units.hpp"
+#include "mercer/data/dataset.hpp"
+#include "mercer/models/regression.hpp"
+#include "mercer/models/scores.hpp"
+
+namespace mercer::cli {
+
+/// Keeps the order in which fields are set.
+using Json = nlohmann::ordered_json;
+
+void put(Json& json, const std::string& key, double value);
+/// Prints the object on standard output; the last thing that a verb does with --json.
+void print_json(const Json& json);
+
+Json data_json(const data::Dataset& data, const std::string& path);
+Json plan_json(const models::Plan& plan);
+/// Original units at the top, "standardised" below.
+Json hyperparameters_json(const inference::RegressionProblem& problem,
+                          const data::Scaling& scaling);
+Json likelihood_json(const models::LikelihoodValue& likelihood);
+Json certificate_json(const models::Certificate& certificate);
+Json scores_json(const models::RegressionScores& scores);
+
+/// How the system was solved: the names and counts that solve and fit share.
+void put_method(Json& json, const models::Plan& plan, Index rank);
+/// "stored" for Cholesky, which keeps the whole matrix, else the operator of the plan.
+std::string operator_name(const inference::SystemChoice& choice);
+
+}  // namespace mercer::cli

@@ -1,0 +1,54 @@
+#include "cli/row_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/exit_code.hpp"
+#include "cli/format.hpp"
+
+namespace mercer::cli {
+namespace {
+
+double size_of_text(const std::string& path) {
+  std::error_code error;
+  if (path == "-" || path.ends_with(".gz") || !std::filesystem::is_regular_file(path, error))
+    return 0;
+  const auto size = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<double>(size);
+}
+
+}  // namespace
+
+RowSource::RowSource(const std::string& path, const data::Schema& schema,
+                     data::PredictOptions options)
+    : stream_(io_errors_as(exit_data, [&] { return data::PredictStream(path, schema, options); })),
+      block_rows_(std::clamp<Index>(2'000'000 / std::max<Index>(schema.dimension(), 1), 16, 4096)),
+      file_bytes_(size_of_text(path)) {}
+
+bool RowSource::next(data::PredictBlock& block) {
+  const bool more = io_errors_as(exit_data, [&] { return stream_.next(block, block_rows_); });
+  if (more) rows_ += block.rows();
+  return more;
+}
+
+models::ProgressCallback RowSource::progress(const Console& console) const {
+  return [this, show = console.progress()](const models::Progress& inner) {
+    const double share =
+        file_bytes_ > 0 ? static_cast<double>(stream_.info().bytes) / file_bytes_ : -1;
+    return show(
+        {inner.stage, std::min(share, 1.0), fmt::format("{} so far", plural(rows_, "row"))});
+  };
+}
+
+void RowSource::report(const Console& console) const {
+  if (stream_.rows_missing_target() > 0)
+    console.warn(fmt::format("left out {} with a missing target",
+                             plural(stream_.rows_missing_target(), "row")));
+  if (stream_.rows_dropped_missing() > 0)
+    console.warn(fmt::format("left out {} with a missing input",
+                             plural(stream_.rows_dropped_missing(), "row")));
+}
+
+}  // namespace mercer::cli

@@ -1,0 +1,33 @@
+// DATA of predict and evaluate: rows for a model's columns, block by block, with progress.
+#pragma once
+
+#include <string>
+
+#include "cli/console.hpp"
+#include "mercer/data/predict_stream.hpp"
+
+namespace mercer::cli {
+
+class RowSource {
+ public:
+  /// An unreadable file is exit code 3.
+  RowSource(const std::string& path, const data::Schema& schema, data::PredictOptions options);
+
+  /// The next rows; false at the end. Blocks are a few tens of megabytes at most.
+  bool next(data::PredictBlock& block);
+  Index rows() const { return rows_; }
+
+  /// Progress over the whole file, whatever a single block reports.
+  models::ProgressCallback progress(const Console& console) const;
+  /// Rows that were left out, said on standard error.
+  void report(const Console& console) const;
+  const data::PredictStream& stream() const { return stream_; }
+
+ private:
+  data::PredictStream stream_;
+  Index block_rows_;
+  double file_bytes_ = 0;  // 0: not known
+  Index rows_ = 0;
+};
+
+}  // namespace mercer::cli

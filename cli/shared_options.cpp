@@ -1,0 +1,95 @@
+#include "cli/shared_options.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/exit_code.hpp"
+#include "mercer/core/error.hpp"
+#include "mercer/core/threads.hpp"
+
+namespace mercer::cli {
+
+void add_run_options(Arguments& arguments, RunOptions& options) {
+  arguments.group("Run");
+  arguments.flag("--json", options.json, "print one JSON object, and nothing else");
+  arguments.flag("--quiet", options.quiet, "no progress and no notes on standard error");
+  arguments.option("--threads", "T", options.threads,
+                   "threads; the result has the same bits with any number\n[default: all cores]");
+}
+
+void apply(const RunOptions& options) {
+  if (!options.threads) return;
+  if (*options.threads < 1)
+    throw InvalidArgument(fmt::format("--threads is {}, but must be positive", *options.threads));
+  if (*options.threads > 4096)
+    throw InvalidArgument(fmt::format(
+        "--threads is {}, more than this program can use; give at most 4096", *options.threads));
+  set_num_threads(*options.threads);
+}
+
+void add_data_options(Arguments& arguments, DataFlags& flags) {
+  arguments.group("Data");
+  arguments.option("--target", "NAME", flags.target, "column to learn [default: the last one]");
+  arguments.list("--inputs", "A,B,C", flags.options.inputs,
+                 "columns to learn from [default: all others]");
+  arguments.list("--categorical", "NAME", flags.options.categorical,
+                 "text column to code one-hot; may be repeated");
+  arguments.flag("--drop-missing", flags.options.drop_missing,
+                 "leave out rows with a missing input instead of refusing");
+  arguments.flag("--no-standardize", flags.raw_scale,
+                 "work in the units of the data; default: inputs and\n"
+                 "target are scaled to mean 0 and standard deviation 1");
+}
+
+data::Dataset read(DataFlags& flags, const Console& console) {
+  if (!flags.target.empty()) flags.options.target = flags.target;
+  flags.options.standardize = !flags.raw_scale;
+  auto dataset =
+      io_errors_as(exit_data, [&] { return data::read_dataset(flags.path, flags.options); });
+  if (!dataset.schema.target_levels.empty())
+    throw DataError(
+        fmt::format("the target '{}' holds categories; this version learns numbers only: name a "
+                    "numeric column with --target",
+                    dataset.schema.target));
+  for (const auto& message : dataset.messages) console.note(message);
+  return dataset;
+}
+
+void add_method_options(Arguments& arguments, models::MethodOptions& options) {
+  arguments.group("Model (values are on standardised data unless --no-standardize)");
+  arguments.option("--kernel", "SPEC", options.kernel,
+                   "kernel, with one lengthscale per input; rbf:iso for\n"
+                   "one in all; sums and products: \"matern52 + linear\"");
+  arguments.list("--lengthscale", "L", options.lengthscale,
+                 "lengthscale, or one per input: 0.5,2,1");
+  arguments.option("--signal-variance", "V", options.signal_variance, "variance of the signal");
+  arguments.option("--noise", "V", options.noise, "variance of the noise");
+  arguments.option("--mean", "KIND", options.mean, "zero | constant | linear");
+
+  arguments.group("Method");
+  arguments.option("--operator", "NAME", options.op, "auto | tiled | stored: how K v is computed");
+  arguments.option("--precision", "NAME", options.precision, "auto | double | mixed | single");
+  arguments.option("--solver", "NAME", options.solver, "see the list below");
+  arguments.option("--preconditioner", "NAME", options.preconditioner, "see the list below");
+  arguments.option("--rank", "M", options.rank, "rank of the preconditioner [default: planned]");
+  arguments.option("--tolerance", "E", options.tolerance, "stop at |y - H x| <= E |y|");
+  arguments.option("--max-iterations", "I", options.max_iterations, "iterations at most");
+  arguments.bytes("--memory", options.memory,
+                  "memory to stay inside, as 8G or 500M\n[default: 80 % of what is free]");
+  arguments.option("--seed", "S", options.seed, "same seed, same bits");
+
+  arguments.appendix("Kernels", models::describe_kernels());
+  arguments.appendix("Solvers", models::describe_solvers());
+  arguments.appendix("Preconditioners", models::describe_preconditioners());
+}
+
+void add_train_options(Arguments& arguments, models::TrainOptions& options) {
+  arguments.group("Learning");
+  arguments.option("--train", "HOW", options.train,
+                   "auto | lbfgs | none (keep the given hyperparameters)");
+  arguments.option("--steps", "I", options.steps, "L-BFGS iterations at most, per start");
+  arguments.option("--restarts", "R", options.restarts, "random starts beside the first");
+  arguments.option("--subset", "M", options.subset,
+                   "rows to learn hyperparameters on\n[default: planned]");
+}
+
+}  // namespace mercer::cli

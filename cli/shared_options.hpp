@@ -1,0 +1,41 @@
+// The options that verbs share, each group with its fields.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/arguments.hpp"
+#include "cli/console.hpp"
+#include "mercer/data/dataset.hpp"
+#include "mercer/models/options.hpp"
+
+namespace mercer::cli {
+
+struct RunOptions {
+  bool json = false;
+  bool quiet = false;
+  std::optional<int> threads;
+};
+/// --json, --quiet, --threads.
+void add_run_options(Arguments& arguments, RunOptions& options);
+/// Sets the number of threads; throws InvalidArgument unless it is positive.
+void apply(const RunOptions& options);
+
+struct DataFlags {
+  std::string path;
+  std::string target;
+  data::DataOptions options;
+  bool raw_scale = false;  // --no-standardize
+};
+/// --target, --inputs, --categorical, --drop-missing, --no-standardize.
+void add_data_options(Arguments& arguments, DataFlags& flags);
+/// Reads DATA and passes on what the reader has to say. An unreadable file is exit code 3.
+data::Dataset read(DataFlags& flags, const Console& console);
+
+/// --kernel .. --max-iterations, --memory and --seed, with the lists of choices below the options.
+void add_method_options(Arguments& arguments, models::MethodOptions& options);
+/// --train, --steps, --restarts, --subset.
+void add_train_options(Arguments& arguments, models::TrainOptions& options);
+
+}  // namespace mercer::cli

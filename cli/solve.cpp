@@ -1,0 +1,116 @@
+// mercer solve: one linear system H a = y with fixed hyperparameters, and how good its solution is.
+#include <fmt/format.h>
+
+#include "cli/exit_code.hpp"
+#include "cli/files.hpp"
+#include "cli/format.hpp"
+#include "cli/record.hpp"
+#include "cli/shared_options.hpp"
+#include "cli/verbs.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/data/csv_writer.hpp"
+
+namespace mercer::cli {
+namespace {
+
+void write_solution(const std::string& path, const Vector& solution) {
+  data::CsvWriter writer(path, {"a"});
+  writer.rows(solution);
+  writer.close();
+}
+
+Json solve_json(const data::Dataset& data, const std::string& path,
+                const models::SolveOutcome& outcome) {
+  const auto& report = outcome.report;
+  Json json = {{"n", data.size()}, {"d", data.dimension()}};
+  put_method(json, outcome.plan, outcome.rank);
+  json["iterations"] = report.iterations;
+  json["inner_iterations"] = report.inner_iterations;
+  json["matvecs"] = report.matvecs;
+  put(json, "build_seconds", outcome.build_seconds);
+  put(json, "solve_seconds", report.seconds);
+  put(json, "relative_residual", report.relative_residual);
+  put(json, "tolerance", outcome.plan.system.tolerance);
+  json["stop"] = std::string(to_string(report.stop));
+  put(json, "mean_error_bound", outcome.mean_error_bound);
+  put(json, "jitter", outcome.jitter);
+  json["fell_back_to_double"] = report.fell_back_to_double;
+  json["peak_rss_bytes"] = peak_rss_bytes();
+  json["plan"] = plan_json(outcome.plan);
+  json["data"] = data_json(data, path);
+  return json;
+}
+
+std::string solve_text(const data::Dataset& data, const models::SolveOutcome& outcome) {
+  const auto& report = outcome.report;
+  const auto& system = outcome.plan.system;
+  std::string text = fmt::format("System       {} rows, {}\n", count(data.size()),
+                                 plural(data.dimension(), "input"));
+  text += fmt::format("Method       {}, {} operator, {} precision, preconditioner {}{}\n",
+                      system.solver, operator_name(system), to_string(system.precision),
+                      system.preconditioner,
+                      outcome.rank > 0 ? fmt::format(" of rank {}", outcome.rank) : "");
+  text += fmt::format("Result       {}; {}, {} with K\n", to_string(report.stop),
+                      plural(report.iterations, "iteration"), plural(report.matvecs, "product"));
+  if (outcome.jitter > 0)
+    text += fmt::format("Jitter       {} was added to the noise: H was not positive definite\n",
+                        number(outcome.jitter));
+  if (report.fell_back_to_double)
+    text += "Precision    float32 products were not enough: the solve went on in double\n";
+  text += fmt::format("Residual     {} (relative, true, in double); tolerance {}\n",
+                      number(report.relative_residual, 3), number(system.tolerance, 3));
+  text += fmt::format("Certificate  every mean predicted from it is within {} of the exact one\n",
+                      number(outcome.mean_error_bound, 3));
+  text += fmt::format("Time         {} to build, {} to solve; peak memory {}\n",
+                      duration(outcome.build_seconds), duration(report.seconds),
+                      format_bytes(static_cast<double>(peak_rss_bytes())));
+  return text;
+}
+
+}  // namespace
+
+int run_solve(const Words& words) {
+  Arguments arguments("solve",
+                      "  mercer solve data.csv --target y --kernel rbf --lengthscale 1.5 "
+                      "--noise 0.01 \\\n      --solver cg --preconditioner none --tolerance 1e-8",
+                      "Solves H a = y, H = K + noise I, once, with the hyperparameters as given\n"
+                      "(unset ones take start values from the data).");
+  RunOptions run;
+  DataFlags flags;
+  models::FitOptions options;
+  std::string output;
+  arguments.positional("DATA", flags.path, "CSV file; - for standard input");
+  arguments.group("Output");
+  arguments.option("-o,--output", "FILE", output,
+                   "write the solution, one row per row of data [default: not written]");
+  add_data_options(arguments, flags);
+  add_method_options(arguments, options.method);
+  add_run_options(arguments, run);
+  if (!arguments.parse(words)) return exit_ok;
+
+  apply(run);
+  models::check(options.method);
+  if (run.json && output == "-")
+    throw InvalidArgument("--json and -o - both want standard output; name a file with -o");
+  if (!output.empty()) check_output("--output", output, {flags.path});
+  const Console console("solve", run.quiet);
+  const auto data = read(flags, console);
+  options.standardize = !flags.raw_scale;
+  const auto outcome = models::solve(data, options, console.progress());
+  clear_progress_line();
+  const bool converged = outcome.report.stop == StopReason::converged;
+  if (!converged)
+    console.warn(fmt::format(
+        "the tolerance {} was not reached ({}): the relative residual is {}; allow more "
+        "--max-iterations, or try another --preconditioner",
+        number(outcome.plan.system.tolerance, 3), to_string(outcome.report.stop),
+        number(outcome.report.relative_residual, 3)));
+  if (!output.empty() && converged) write_solution(output, outcome.solution);
+  if (run.json)
+    print_json(solve_json(data, flags.path, outcome));
+  else if (output != "-")
+    print_out(solve_text(data, outcome));
+  return converged ? exit_ok : exit_tolerance;
+}
+
+}  // namespace mercer::cli

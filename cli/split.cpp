@@ -1,0 +1,115 @@
+// mercer split: a random share of the rows of a CSV set apart. Lines are copied as they are.
+#include "mercer/data/split.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/arguments.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/files.hpp"
+#include "cli/format.hpp"
+#include "cli/verbs.hpp"
+#include "mercer/core/atomic_file.hpp"
+#include "mercer/data/byte_source.hpp"
+#include "mercer/data/csv_reader.hpp"
+#include "mercer/data/text.hpp"
+
+namespace mercer::cli {
+namespace {
+
+std::string read_all(const std::string& path) {
+  auto source = data::ByteSource::open(path);
+  std::string text;
+  std::string buffer(std::size_t{1} << 20, '\0');
+  while (const std::size_t count = source.read(buffer.data(), buffer.size()))
+    text.append(buffer, 0, count);
+  return text;
+}
+
+/// The rows of a CSV text with their line ends; a quoted field may span lines. Comments and blank
+/// lines are left out.
+std::vector<std::string_view> rows_of(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  std::vector<std::string_view> rows;
+  std::size_t first = 0;
+  while (first < text.size()) {
+    bool quoted = false;
+    const bool comment = text[first] == '#';
+    std::size_t end = first;
+    while (end < text.size() && ((quoted && !comment) || text[end] != '\n')) {
+      if (text[end] == '"') quoted = !quoted;
+      ++end;
+    }
+    end = std::min(end + 1, text.size());
+    const auto row = text.substr(first, end - first);
+    if (!comment && row.find_first_not_of(" \t\r\n") != std::string_view::npos) rows.push_back(row);
+    first = end;
+  }
+  return rows;
+}
+
+void write_rows(const std::string& path, std::string_view header,
+                const std::vector<std::string_view>& rows, const std::vector<Index>& chosen) {
+  AtomicFile file(path);
+  const auto put = [&](std::string_view row) {
+    file.write(row);
+    if (!row.ends_with('\n')) file.write("\n");
+  };
+  if (!header.empty()) put(header);
+  for (const Index i : chosen) put(rows[static_cast<std::size_t>(i)]);
+  file.commit();
+}
+
+}  // namespace
+
+int run_split(const Words& words) {
+  Arguments arguments(
+      "split",
+      "  mercer split data.csv --test-fraction 0.2 --train-out train.csv "
+      "--test-out test.csv",
+      "Copies a random share of the rows to one file and the rest to another, line\n"
+      "by line as they are, both with the header. Comments are not copied.");
+  std::string path;
+  std::string train_path;
+  std::string test_path;
+  double fraction = 0.2;
+  std::uint64_t seed = 0;
+  arguments.positional("DATA", path, "CSV file; - for standard input");
+  arguments.option("--train-out", "FILE", train_path, "file for the rest of the rows");
+  arguments.option("--test-out", "FILE", test_path, "file for the share set apart");
+  arguments.option("--test-fraction", "F", fraction, "share of the rows to set apart");
+  arguments.option("--seed", "S", seed, "same seed, same rows");
+  if (!arguments.parse(words)) return exit_ok;
+
+  if (train_path.empty() || test_path.empty())
+    throw InvalidArgument("name both files to write: --train-out a.csv --test-out b.csv");
+  if (train_path == test_path)
+    throw InvalidArgument("--train-out and --test-out name the same file; name two");
+  if (!(fraction > 0 && fraction < 1))
+    throw InvalidArgument(
+        fmt::format("--test-fraction is {}, but must lie between 0 and 1", fraction));
+  check_output_file("--train-out", train_path, {path});
+  check_output_file("--test-out", test_path, {path});
+  const std::string text = io_errors_as(exit_data, [&] { return read_all(path); });
+  auto rows = rows_of(text);
+  if (rows.empty()) throw DataError(fmt::format("{}: there are no rows in it", path));
+  // Whether the first row is a header is for the reader of data to say.
+  const data::CsvReader reader(data::ByteSource::from_memory(std::string(rows.front()), path));
+  std::string_view header;
+  if (!reader.info().generated_header) {
+    header = rows.front();
+    rows.erase(rows.begin());
+  }
+  if (rows.size() < 2)
+    throw DataError(fmt::format("{}: there are fewer than 2 rows; nothing can be set apart", path));
+  const auto split = data::split_rows(static_cast<Index>(rows.size()), fraction, seed);
+  write_rows(train_path, header, rows, split.train);
+  write_rows(test_path, header, rows, split.test);
+  print_out(fmt::format("{} into {}, {} into {}\n",
+                        plural(static_cast<Index>(split.train.size()), "row"), train_path,
+                        plural(static_cast<Index>(split.test.size()), "row"), test_path));
+  return exit_ok;
+}
+
+}  // namespace mercer::cli

@@ -1,0 +1,60 @@
+#include "cli/units.hpp"
+
+namespace mercer::cli {
+namespace {
+
+using kernels::Node;
+
+void collect_leaves(const Node& node, Index d, std::vector<LeafValues>& leaves) {
+  for (const auto& child : node.children) collect_leaves(child, d, leaves);
+  if (node.kind != Node::Kind::leaf) return;
+  const auto& leaf = node.leaf;
+  LeafValues values;
+  values.kernel = leaf.info().name;
+  for (Index c = 0; c < d; ++c) {
+    if (!leaf.lengthscales.empty()) values.lengthscales.push_back(leaf.lengthscale(c));
+    if (leaf.kind == kernels::LeafKind::periodic) values.periods.push_back(leaf.shape);
+  }
+  leaves.push_back(std::move(values));
+}
+
+// The outer terms are scale nodes: under a sum, or the root itself.
+double sum_of_variances(const Node& root) {
+  if (root.kind == Node::Kind::scale) return root.variance;
+  double sum = 0;
+  if (root.kind == Node::Kind::sum)
+    for (const auto& term : root.children) sum += sum_of_variances(term);
+  return root.kind == Node::Kind::sum ? sum : 1.0;
+}
+
+}  // namespace
+
+std::vector<double> Hyperparameters::lengthscales() const {
+  for (const auto& leaf : leaves)
+    if (!leaf.lengthscales.empty()) return leaf.lengthscales;
+  return {};
+}
+
+Hyperparameters standardised(const inference::RegressionProblem& problem) {
+  Hyperparameters out;
+  out.signal_variance = sum_of_variances(problem.kernel.root());
+  out.noise_variance = problem.noise;
+  collect_leaves(problem.kernel.root(), problem.kernel.num_inputs(), out.leaves);
+  return out;
+}
+
+Hyperparameters original(const inference::RegressionProblem& problem,
+                         const data::Scaling& scaling) {
+  Hyperparameters out = standardised(problem);
+  const double unit = scaling.target_sd * scaling.target_sd;
+  out.signal_variance *= unit;
+  out.noise_variance *= unit;
+  for (auto& leaf : out.leaves) {
+    auto& with_unit = leaf.periods.empty() ? leaf.lengthscales : leaf.periods;
+    for (std::size_t c = 0; c < with_unit.size(); ++c)
+      with_unit[c] *= scaling.input_sd[static_cast<Index>(c)];
+  }
+  return out;
+}
+
+}  // namespace mercer::cli

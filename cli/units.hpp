@@ -1,0 +1,33 @@
+// Hyperparameters as the user's data know them: a model works on scaled inputs and target, and is
+// reported in both units.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mercer/models/regression.hpp"
+
+namespace mercer::cli {
+
+struct LeafValues {
+  std::string kernel;                // "matern52"
+  std::vector<double> lengthscales;  // one per encoded input; empty when the leaf has none
+  std::vector<double> periods;       // of `periodic`, one per encoded input
+};
+
+struct Hyperparameters {
+  double signal_variance = 0;  // summed over the terms of the kernel
+  double noise_variance = 0;
+  std::vector<LeafValues> leaves;
+
+  /// Of the first leaf that has any.
+  std::vector<double> lengthscales() const;
+};
+
+/// On the scale the model works on.
+Hyperparameters standardised(const inference::RegressionProblem& problem);
+/// In the units of the data: variances times the squared scale of the target, lengthscales times
+/// the scale of their input (but `periodic` has lengthscales without a unit, and a period with).
+Hyperparameters original(const inference::RegressionProblem& problem, const data::Scaling& scaling);
+
+}  // namespace mercer::cli
