@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""mercer against scikit-learn's GaussianProcessRegressor, through the command line.
+
+Fixed hyperparameters: the log marginal likelihood, its gradient, predictive means and variances of
+every kernel that both have agree to 1e-8 (both factor the same well-conditioned matrix in double,
+so 1e-12 is typical). The certificate: with a loose tolerance the distance of mercer's means from
+scikit-learn's stays below the bound that mercer prints. Learned: on real data mercer's held-out
+scores are not worse.
+
+Usage: sklearn_test.py PATH_OF_MERCER [unittest arguments]
+Data: the folder $MERCER_DATA, or ../shared/data beside the checkout; skipped when absent.
+"""
+
+import csv
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+try:
+    import numpy as np
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import (RBF, ConstantKernel, DotProduct, ExpSineSquared,
+                                                  Matern, RationalQuadratic, WhiteKernel)
+except ImportError as error:
+    print(f"skipped: {error}; install python3-sklearn to compare with scikit-learn")
+    sys.exit(77)
+
+MERCER = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else None
+CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
+DATA = pathlib.Path(os.environ.get("MERCER_DATA", CHECKOUT.parent / "shared" / "data"))
+
+
+def run_mercer(*arguments, expect=0):
+    """Runs the program; returns its JSON."""
+    result = subprocess.run([MERCER, *map(str, arguments), "--json", "--quiet"],
+                            capture_output=True, text=True, check=False)
+    if result.returncode != expect:
+        raise AssertionError(f"mercer {' '.join(map(str, arguments))}: exit {result.returncode}, "
+                             f"expected {expect}\n{result.stderr}")
+    return json.loads(result.stdout)
+
+
+def write_csv(path, x, y):
+    with open(path, "w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow([f"x{c}" for c in range(x.shape[1])] + ["y"])
+        rows.writerows([*map(repr, map(float, point)), repr(float(value))]
+                       for point, value in zip(x, y))
+
+
+def read_columns(path):
+    with open(path, newline="") as source:
+        rows = list(csv.DictReader(source))
+    return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
+
+
+# Each peer takes mercer's parameters in mercer's order (noise left out) and gives the same kernel.
+def rbf(v, *l):
+    return ConstantKernel(v) * RBF(l if len(l) > 1 else l[0])
+
+
+def matern(nu):
+    return lambda v, *l: ConstantKernel(v) * Matern(l if len(l) > 1 else l[0], nu=nu)
+
+
+def rational(v, l, alpha):
+    return ConstantKernel(v) * RationalQuadratic(l, alpha)
+
+
+def periodic(v, l, period):
+    return ConstantKernel(v) * ExpSineSquared(l, period)
+
+
+def linear(v):
+    return ConstantKernel(v) * DotProduct(0.0, sigma_0_bounds="fixed")
+
+
+def poly(degree):
+    # v (x'y/l^2 + o)^p = v l^-2p (x'y + o l^2)^p
+    return lambda v, l, o: (ConstantKernel(v * l**(-2 * degree)) *
+                            DotProduct(math.sqrt(o) * l)**degree)
+
+
+def constant(v):
+    return ConstantKernel(v)
+
+
+# name, mercer's kernel, the peer, number of inputs, further arguments of mercer
+CASES = [
+    ("rbf iso", "rbf:iso", rbf, 3, ["--lengthscale", 0.8]),
+    ("rbf ard", "rbf", rbf, 3, ["--lengthscale", "0.5,1.5,2.5"]),
+    ("matern12 iso", "matern12:iso", matern(0.5), 2, []),
+    ("matern12 ard", "matern12", matern(0.5), 3, ["--lengthscale", "0.5,1.5,2.5"]),
+    ("matern32 iso", "matern32:iso", matern(1.5), 2, []),
+    ("matern32 ard", "matern32", matern(1.5), 3, ["--lengthscale", "0.5,1.5,2.5"]),
+    ("matern52 iso", "matern52:iso", matern(2.5), 2, []),
+    ("matern52 ard", "matern52", matern(2.5), 3, ["--lengthscale", "0.5,1.5,2.5"]),
+    ("rational quadratic", "rq:iso:0.7", rational, 2, ["--lengthscale", 0.6]),
+    ("periodic", "periodic:1.3", periodic, 1, ["--lengthscale", 0.9]),
+    ("linear", "linear:iso", linear, 3, []),
+    ("poly 2", "poly:2:iso:offset=1.5", poly(2), 2, ["--lengthscale", 1.7]),
+    ("poly 3", "poly:3:iso", poly(3), 2, ["--lengthscale", 2.0]),
+    ("sum with a constant", "rbf:iso + constant",
+     lambda v, l, c: rbf(v, l) + constant(c), 2, []),
+    ("sum", "0.5 * matern52 + 2 * linear:iso",
+     lambda v, l1, l2, w: matern(2.5)(v, l1, l2) + linear(w), 2, []),
+    ("product", "rbf:iso * periodic:0.9",
+     lambda v, l, lp, p: ConstantKernel(v) * RBF(l) * ExpSineSquared(lp, p), 1, []),
+    ("sum of product", "matern32:iso * linear:iso + 0.3 * rbf:iso",
+     lambda v, l, w, m: matern(1.5)(v, l) * DotProduct(0.0, sigma_0_bounds="fixed") + rbf(w, m),
+     2, []),
+]
+
+
+class FixedHyperparameters(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        rng = np.random.default_rng(20)
+        self.x = rng.normal(size=(80, 3))
+        self.y = np.sin(2 * self.x[:, 0]) + 0.5 * self.x[:, 1] + 0.2 * rng.normal(size=80)
+        self.new_x = rng.normal(size=(25, 3))
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def fit(self, kernel, d, *arguments, expect=0):
+        write_csv(self.path("train.csv"), self.x[:, :d], self.y)
+        write_csv(self.path("new.csv"), self.new_x[:, :d], np.zeros(len(self.new_x)))
+        return run_mercer("fit", self.path("train.csv"), "--target", "y", "--kernel", kernel,
+                          "--train", "none", "--no-standardize", "--noise", 0.15,
+                          "-m", self.path("model.mcr"), *arguments, expect=expect)
+
+    def predict(self):
+        run_mercer("predict", self.path("model.mcr"), self.path("new.csv"),
+                   "-o", self.path("out.csv"))
+        return read_columns(self.path("out.csv"))
+
+    def peer(self, build, record):
+        """scikit-learn's regressor with mercer's parameters, and theta as a function of them."""
+        parameters = record["hyperparameters"]["standardised"]["parameters"]
+        names = list(parameters)
+        self.assertEqual(names[-1], "noise_variance")
+        logs = np.log(list(parameters.values()))
+
+        def kernel(log_values):
+            values = np.exp(log_values)
+            return build(*values[:-1]) + WhiteKernel(values[-1])
+
+        d = len(record["data"]["inputs"])
+        regressor = GaussianProcessRegressor(kernel(logs), alpha=0.0, optimizer=None)
+        regressor.fit(self.x[:, :d], self.y)
+        # theta is linear in mercer's log parameters: differences are its exact Jacobian.
+        theta = kernel(logs).theta
+        jacobian = np.column_stack([kernel(logs + step).theta - theta
+                                    for step in np.eye(len(logs))])
+        return regressor, names, jacobian
+
+    def test_likelihood_gradient_mean_and_variance(self):
+        for name, kernel, build, d, arguments in CASES:
+            with self.subTest(name):
+                record = self.fit(kernel, d, *arguments)
+                regressor, names, jacobian = self.peer(build, record)
+                value, gradient = regressor.log_marginal_likelihood(regressor.kernel_.theta,
+                                                                    eval_gradient=True)
+                likelihood = record["log_marginal_likelihood"]
+                np.testing.assert_allclose(likelihood["value"], value, rtol=1e-8)
+                ours = [likelihood["gradient"][name] for name in names]
+                gradient = jacobian.T @ gradient
+                np.testing.assert_allclose(ours, gradient, rtol=0,
+                                           atol=1e-8 * np.abs(gradient).max())
+
+                mean, sd = regressor.predict(self.new_x[:, :d], return_std=True)
+                columns = self.predict()
+                np.testing.assert_allclose(columns["mean"], mean, rtol=0,
+                                           atol=1e-8 * np.abs(mean).max())
+                # WhiteKernel puts the noise into every variance: that of y, not of f.
+                np.testing.assert_allclose(columns["sd_obs"]**2, sd**2, rtol=1e-8)
+                noise = math.exp(regressor.kernel_.theta[-1])
+                np.testing.assert_allclose(columns["sd_latent"]**2, sd**2 - noise, rtol=0,
+                                           atol=1e-8 * np.max(sd**2))
+
+    def test_the_error_bound_holds(self):
+        for tolerance in (1e-1, 1e-2, 1e-4):
+            with self.subTest(tolerance):
+                record = self.fit("rbf", 3, "--lengthscale", "0.7", "--solver", "cg",
+                                  "--preconditioner", "none", "--tolerance", tolerance)
+                regressor, _, _ = self.peer(rbf, record)
+                columns = self.predict()
+                error = np.abs(columns["mean"] - regressor.predict(self.new_x))
+                self.assertTrue(np.all(error <= columns["error_bound"] + 1e-12))
+                # A bound that is always huge would pass too: it must shrink with the tolerance.
+                self.assertLess(columns["error_bound"].max(),
+                                30 * tolerance * np.linalg.norm(self.y))
+
+
+class Learned(unittest.TestCase):
+    def compare(self, name):
+        path = DATA / f"{name}.csv.gz"
+        if not path.exists():
+            self.skipTest(f"no {name}.csv.gz in $MERCER_DATA or ../shared/data")
+        table = np.loadtxt(path, delimiter=",", skiprows=1)
+        rows = np.random.default_rng(0).permutation(len(table))
+        cut = len(table) * 4 // 5
+        train, test = table[rows[:cut]], table[rows[cut:]]
+        with tempfile.TemporaryDirectory() as folder:
+            files = [os.path.join(folder, name) for name in ("train.csv", "test.csv", "m.mcr")]
+            write_csv(files[0], train[:, :-1], train[:, -1])
+            write_csv(files[1], test[:, :-1], test[:, -1])
+            run_mercer("fit", files[0], "--target", "y", "--kernel", "rbf", "-m", files[2])
+            ours = run_mercer("evaluate", files[2], files[1])
+
+        center, scale = train.mean(axis=0), train.std(axis=0)
+        z, z_test = (train - center) / scale, (test - center) / scale
+        d = table.shape[1] - 1
+        start = ConstantKernel(1.0, (1e-5, 1e5)) * RBF(np.full(d, math.sqrt(d)), (1e-5, 1e5))
+        regressor = GaussianProcessRegressor(start + WhiteKernel(0.1, (1e-8, 1e1)), alpha=0.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a lengthscale at its bound is an irrelevant input
+            regressor.fit(z[:, :-1], z[:, -1])
+        mean, sd = regressor.predict(z_test[:, :-1], return_std=True)
+        mean, sd = mean * scale[-1] + center[-1], sd * scale[-1]
+        error = test[:, -1] - mean
+        rmse = math.sqrt(np.mean(error**2))
+        nll = np.mean(0.5 * np.log(2 * math.pi * sd**2) + 0.5 * (error / sd)**2)
+        print(f"{name}: rmse mercer {ours['rmse']:.4f}, scikit-learn {rmse:.4f}; "
+              f"nll {ours['nll']:.4f}, {nll:.4f}")
+        self.assertLessEqual(ours["rmse"], 1.01 * rmse)
+        self.assertLessEqual(ours["nll"], nll + 0.02)
+
+    def test_concrete(self):
+        self.compare("concrete")
+
+    def test_energy(self):
+        self.compare("energy")
+
+
+if __name__ == "__main__":
+    if MERCER is None:
+        sys.exit("usage: sklearn_test.py PATH_OF_MERCER [unittest arguments]")
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
