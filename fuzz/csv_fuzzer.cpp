@@ -56,7 +56,7 @@ void check_stream(const std::string& text, const data::Dataset& set, bool drop_m
       for (Index j = 0; j < set.dimension(); ++j) require(block.inputs(i, j) == set.inputs(row, j));
     }
   }
-  require(row == set.size() || !set.schema.dropped_constant.empty());
+  require(row == set.size());
 }
 
 }  // namespace
@@ -81,7 +81,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     Matrix scaled = set.inputs;
     set.scaling.scale_inputs(scaled);
     require(scaled.allFinite());
-    check_stream(text, set, options.drop_missing);
+    // A row dropped for a missing value in a column that turned out constant comes back here.
+    if (set.rows_dropped_missing > 0 && !set.schema.dropped_constant.empty()) return 0;
+    try {
+      check_stream(text, set, options.drop_missing);
+    } catch (const Error&) {
+      require(false);  // what could be fitted can be predicted
+    }
   } catch (const Error&) {
   }
   return 0;

@@ -120,7 +120,7 @@ std::string shown_list(const std::vector<std::string>& names, std::size_t limit)
 
 std::string unknown_column(std::string_view name, const std::vector<std::string>& header) {
   std::vector<std::string> close;
-  const std::size_t reach = std::max<std::size_t>(1, name.size() / 3);
+  const std::size_t reach = name.size() / 3;  // letters that may differ
   for (const auto& candidate : header)
     if (edit_distance(name, candidate) <= reach) close.push_back(candidate);
   const auto question =
