@@ -1,0 +1,119 @@
+#include "mercer/operators/tiled_operator.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/threads.hpp"
+#include "mercer/operators/detail/gradient.hpp"
+#include "mercer/operators/detail/matrix.hpp"
+#include "mercer/operators/detail/product.hpp"
+
+namespace mercer::operators {
+namespace {
+
+void check_shapes(const char* what, Index n, ConstMatrixView x, const Eigen::Ref<Matrix>& y) {
+  if (x.rows() != n) throw DimensionMismatch(std::string(what) + ": rows of x", x.rows(), "points", n);
+  if (y.rows() != n) throw DimensionMismatch(std::string(what) + ": rows of y", y.rows(), "points", n);
+  if (x.cols() != y.cols())
+    throw DimensionMismatch(std::string(what) + ": columns of x", x.cols(), "columns of y",
+                            y.cols());
+}
+
+// Rows of the left point set are independent tasks: enough of them, each with enough to do.
+Index cross_block(Index rows) { return rows >= 2048 ? 256 : 64; }
+
+// Rows of `a` handled at a time, so that memory does not grow with their number.
+constexpr Index kStreamedRows = 8192;
+
+}  // namespace
+
+struct TiledOperator::Impl {
+  Impl(kernels::Kernel k, Matrix x, Precision p)
+      : kernel(std::move(k)),
+        points(std::move(x)),
+        precision(p),
+        program(kernel),
+        sorted(program, points, {.precision = p}) {}
+  kernels::Kernel kernel;
+  Matrix points;
+  Precision precision;
+  detail::Program program;
+  detail::PointSet sorted;
+};
+
+TiledOperator::TiledOperator(kernels::Kernel kernel, Matrix points, Precision precision)
+    : impl_(std::make_unique<Impl>(std::move(kernel), std::move(points), precision)) {}
+TiledOperator::~TiledOperator() = default;
+
+const kernels::Kernel& TiledOperator::kernel() const { return impl_->kernel; }
+const Matrix& TiledOperator::points() const { return impl_->points; }
+Precision TiledOperator::precision() const { return impl_->precision; }
+
+void TiledOperator::apply(ConstMatrixView x, MatrixView y) const {
+  check_shapes("tiled product", size(), x, y);
+  detail::symmetric_product(impl_->program, impl_->sorted, impl_->precision, x, y);
+  count_products(x.cols());
+}
+
+void TiledOperator::columns(std::span<const Index> which, MatrixView out) const {
+  detail::matrix_columns(impl_->program, impl_->points, impl_->sorted, which, out);
+}
+
+void TiledOperator::apply_with_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
+                                        VectorView gradient) const {
+  check_shapes("tiled product with gradient", size(), u, kv);
+  check_shapes("tiled product with gradient", size(), v, kv);
+  detail::product_with_gradient(impl_->program, impl_->sorted, u, v, kv, gradient);
+  count_products(v.cols());
+}
+
+void cross_apply(const kernels::Kernel& kernel, ConstMatrixView a, ConstMatrixView x,
+                 ConstMatrixView v, Precision precision, MatrixView out) {
+  if (v.rows() != x.rows())
+    throw DimensionMismatch("cross product: rows of v", v.rows(), "rows of x", x.rows());
+  if (out.rows() != a.rows())
+    throw DimensionMismatch("cross product: rows of out", out.rows(), "rows of a", a.rows());
+  if (out.cols() != v.cols())
+    throw DimensionMismatch("cross product: columns of out", out.cols(), "columns of v", v.cols());
+  const detail::Program program(kernel);
+  const detail::PointSet columns(program, x, {.precision = precision, .sort = a.rows() >= 1024});
+  for (Index first = 0; first < a.rows(); first += kStreamedRows) {
+    const Index count = std::min(kStreamedRows, a.rows() - first);
+    const detail::PointSet rows(program, a.middleRows(first, count),
+                                {.precision = precision,
+                                 .align = simd::kPackedRows,
+                                 .block = cross_block(a.rows()),
+                                 .wide = columns.huge_factors(),
+                                 .origin = x.rows() > 0 ? x.data() : nullptr,
+                                 .origin_stride = x.outerStride()});
+    detail::cross_product(program, rows, columns, precision, v, out.middleRows(first, count));
+  }
+}
+
+void cross_matrix(const kernels::Kernel& kernel, ConstMatrixView a, ConstMatrixView b,
+                  MatrixView out) {
+  if (out.rows() != a.rows() || out.cols() != b.rows())
+    throw DimensionMismatch("cross matrix: size of out", out.rows() * out.cols(),
+                            "rows of a times rows of b", a.rows() * b.rows());
+  detail::dense_cross(detail::Program(kernel), a, b, out);
+}
+
+void dense_matrix(const kernels::Kernel& kernel, ConstMatrixView x, MatrixView out) {
+  if (out.rows() != x.rows() || out.cols() != x.rows())
+    throw DimensionMismatch("dense matrix: size of out", out.rows() * out.cols(),
+                            "points squared", x.rows() * x.rows());
+  detail::dense_symmetric(detail::Program(kernel), x, out);
+}
+
+void weighted_gradient(const kernels::Kernel& kernel, ConstMatrixView x, ConstMatrixView s,
+                       VectorView gradient) {
+  if (s.rows() != x.rows() || s.cols() != x.rows())
+    throw DimensionMismatch("weighted gradient: size of s", s.rows() * s.cols(), "points squared",
+                            x.rows() * x.rows());
+  detail::weighted_gradient(detail::Program(kernel), x, s, gradient);
+}
+
+const char* simd_target() { return simd::target_name(); }
+
+}  // namespace mercer::operators

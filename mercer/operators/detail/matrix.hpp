@@ -1,0 +1,20 @@
+// Kernel matrices and columns of them, written out in double.
+#pragma once
+
+#include <span>
+
+#include "mercer/operators/detail/point_set.hpp"
+
+namespace mercer::operators::detail {
+
+/// out(:, k) = K(x, x_which[k]).
+void matrix_columns(const Program& program, const Matrix& x, const PointSet& sorted,
+                    std::span<const Index> which, MatrixView out);
+
+/// out = K(a, b).
+void dense_cross(const Program& program, ConstMatrixView a, ConstMatrixView b, MatrixView out);
+
+/// out = K(x, x), equal to its transpose bit for bit.
+void dense_symmetric(const Program& program, ConstMatrixView x, MatrixView out);
+
+}  // namespace mercer::operators::detail

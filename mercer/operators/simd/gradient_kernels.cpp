@@ -1,0 +1,196 @@
+// Sums over strips for derivatives in hyperparameters, in double. Compiled once per instruction
+// set by Highway; see targets.hpp.
+#include "mercer/operators/simd/targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mercer/operators/simd/gradient_kernels.cpp"
+#include "hwy/foreach_target.h"
+
+#include "hwy/highway.h"
+#include "mercer/operators/simd/math-inl.hpp"
+#include "mercer/operators/simd/tile_kernels.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace mercer::operators::simd {
+namespace HWY_NAMESPACE {
+
+using P = Pack<double>;
+HWY_INLINE Index lanes() { return static_cast<Index>(hn::Lanes(hn::ScalableTag<double>())); }
+
+void weights(const double* u_row, const double* v_row, const double* u_column,
+             const double* v_column, Index stride, Index vectors, bool symmetric, Index rows,
+             Index columns, double* out) {
+  for (Index i = 0; i < rows; ++i) {
+    double* HWY_RESTRICT to = out + i * columns;
+    for (Index r = 0; r < vectors; ++r) {
+      const P u(u_row[r * stride + i]);
+      const P v(symmetric ? v_row[r * stride + i] : 0.0);
+      for (Index j = 0; j < columns; j += lanes()) {
+        P sum = u * load(v_column + r * stride + j);
+        if (symmetric) sum = mul_add(v, load(u_column + r * stride + j), sum);
+        store(r == 0 ? sum : sum + load(to + j), to + j);
+      }
+    }
+  }
+}
+
+template <class Profile>
+void evaluate_distance(const ProfileSpec& spec, const double* acc, double* value, double* slope,
+                       double* shape_slope, Index count) {
+  for (Index k = 0; k < count; k += lanes()) {
+    const P r2 = max(load(acc + k) * P(-2.0), P(0.0));
+    store(Profile::profile(r2, spec.shape), value + k);
+    store(Profile::slope(r2, spec.shape), slope + k);
+    if constexpr (requires { Profile::shape_slope(r2, spec.shape); })
+      store(Profile::shape_slope(r2, spec.shape), shape_slope + k);
+  }
+}
+
+// The offset of a polynomial is added to its argument.
+template <class Profile>
+void evaluate_dot(const ProfileSpec& spec, const double* acc, double* value, double* slope,
+                  double* shape_slope, Index count) {
+  for (Index k = 0; k < count; k += lanes()) {
+    const P s = load(acc + k);
+    const P derivative = Profile::slope(s, spec.shape, spec.degree);
+    store(Profile::profile(s, spec.shape, spec.degree), value + k);
+    store(derivative, slope + k);
+    store(derivative * P(spec.shape), shape_slope + k);
+  }
+}
+
+void evaluate(const ProfileSpec& spec, const double* acc, double* value, double* slope,
+              double* shape_slope, Index count) {
+  switch (spec.kind) {
+    case LeafKind::rbf:
+    case LeafKind::periodic:
+      return evaluate_distance<Rbf>(spec, acc, value, slope, shape_slope, count);
+    case LeafKind::matern12:
+      return evaluate_distance<Matern12>(spec, acc, value, slope, shape_slope, count);
+    case LeafKind::matern32:
+      return evaluate_distance<Matern32>(spec, acc, value, slope, shape_slope, count);
+    case LeafKind::matern52:
+      return evaluate_distance<Matern52>(spec, acc, value, slope, shape_slope, count);
+    case LeafKind::rq:
+      return evaluate_distance<RationalQuadratic>(spec, acc, value, slope, shape_slope, count);
+    case LeafKind::linear:
+      return evaluate_dot<Linear>(spec, acc, value, slope, shape_slope, count);
+    case LeafKind::poly:
+      return evaluate_dot<Polynomial>(spec, acc, value, slope, shape_slope, count);
+    case LeafKind::constant:
+      for (Index k = 0; k < count; ++k) value[k] = 1;
+      return;
+  }
+}
+
+double dot(const double* a, const double* b, Index count) {
+  P sums[4] = {P(0.0), P(0.0), P(0.0), P(0.0)};
+  const Index step = 4 * lanes();
+  for (Index k = 0; k < count; k += step)
+    for (int c = 0; c < 4; ++c)
+      sums[c] = mul_add(load(a + k + c * lanes()), load(b + k + c * lanes()), sums[c]);
+  return sum_of_lanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+HWY_INLINE double row_feature(const SlopeStrip& s, Index r, Index f) {
+  const Index row = s.first_row + r;
+  return s.panel.rows[((row / kPackedRows) * s.panel.features + f) * kPackedRows +
+                      row % kPackedRows];
+}
+
+void squared_differences(const SlopeStrip& s, double* by_feature) {
+  for (Index f = 0; f < s.panel.features; ++f) {
+    const double* columns = s.panel.columns + f * s.panel.column_stride;
+    P sums[2] = {P(0.0), P(0.0)};
+    for (Index r = 0; r < s.rows; ++r) {
+      const P a(row_feature(s, r, f));
+      const double* slope = s.slope + r * s.columns;
+      for (Index j = 0; j < s.columns; j += 2 * lanes())
+        for (int c = 0; c < 2; ++c) {
+          const P difference = a - load(columns + j + c * lanes());
+          sums[c] = mul_add(load(slope + j + c * lanes()) * difference, difference, sums[c]);
+        }
+    }
+    by_feature[f] += sum_of_lanes(sums[0] + sums[1]);
+  }
+}
+
+template <int F>
+HWY_INLINE void moments_of_four_rows(const SlopeStrip& s, Index r, Index f, double* out) {
+  P sums[4][F];
+  for (int k = 0; k < 4; ++k)
+    for (int c = 0; c < F; ++c) sums[k][c] = P(0.0);
+  const double* slope = s.slope + r * s.columns;
+  const double* columns = s.panel.columns + f * s.panel.column_stride;
+  for (Index j = 0; j < s.columns; j += lanes()) {
+    P b[F];
+    for (int c = 0; c < F; ++c) b[c] = load(columns + c * s.panel.column_stride + j);
+    for (int k = 0; k < 4; ++k) {
+      const P value = load(slope + k * s.columns + j);
+      for (int c = 0; c < F; ++c) sums[k][c] = mul_add(value, b[c], sums[k][c]);
+    }
+  }
+  for (int k = 0; k < 4; ++k)
+    for (int c = 0; c < F; ++c)
+      out[(r + k) * s.panel.features + f + c] = sum_of_lanes(sums[k][c]);
+}
+
+void moments(const SlopeStrip& s, double* out, double* row_sums, double* column_sums) {
+  for (Index r = 0; r < s.rows; r += 4) {
+    Index f = 0;
+    for (; f + 2 <= s.panel.features; f += 2) moments_of_four_rows<2>(s, r, f, out);
+    if (f < s.panel.features) moments_of_four_rows<1>(s, r, f, out);
+  }
+  for (Index r = 0; r < s.rows; ++r) {
+    P sum(0.0);
+    for (Index j = 0; j < s.columns; j += lanes()) {
+      const P value = load(s.slope + r * s.columns + j);
+      sum = sum + value;
+      store(load(column_sums + j) + value, column_sums + j);
+    }
+    row_sums[r] = sum_of_lanes(sum);
+  }
+}
+
+double period(const CircleStrip& s) {
+  double total = 0;
+  for (Index c = 0; c < s.num_inputs; ++c) {
+    const double* x = s.column_inputs + c * s.column_stride;
+    const double* cosine = s.column_circle + c * s.column_stride;
+    const double* sine = s.column_circle + (s.num_inputs + c) * s.column_stride;
+    P sum(0.0);
+    for (Index r = 0; r < s.rows; ++r) {
+      const P x_row(s.row_inputs[c * s.row_stride + r]);
+      const P cosine_row(s.row_circle[c * s.row_stride + r]);
+      const P sine_row(s.row_circle[(s.num_inputs + c) * s.row_stride + r]);
+      for (Index j = 0; j < s.columns; j += lanes()) {
+        const P sine_of_difference =
+            neg_mul_add(cosine_row, load(sine + j), sine_row * load(cosine + j));
+        sum = mul_add(load(s.slope + r * s.columns + j) * (x_row - load(x + j)),
+                      sine_of_difference, sum);
+      }
+    }
+    total += s.scale[c] * s.scale[c] * sum_of_lanes(sum);
+  }
+  return total;
+}
+
+const GradientKernels* gradient_table() {
+  static const GradientKernels kernels = {&weights, &evaluate, &dot, &squared_differences,
+                                          &moments, &period};
+  return &kernels;
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace mercer::operators::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace mercer::operators::simd {
+
+HWY_EXPORT(gradient_table);
+const GradientKernels& gradient_kernels() { return *HWY_DYNAMIC_DISPATCH(gradient_table)(); }
+
+}  // namespace mercer::operators::simd
+#endif  // HWY_ONCE

@@ -1,0 +1,292 @@
+// Strips of kernel values: features -> acc -> profile. Included once per instruction set.
+
+#if defined(MERCER_OPERATORS_SIMD_TILES_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MERCER_OPERATORS_SIMD_TILES_INL
+#undef MERCER_OPERATORS_SIMD_TILES_INL
+#else
+#define MERCER_OPERATORS_SIMD_TILES_INL
+#endif
+
+#include "mercer/operators/simd/math-inl.hpp"
+#include "mercer/operators/simd/tile_kernels.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace mercer::operators::simd {
+namespace HWY_NAMESPACE {
+
+/// Long sums of features are cut into pieces of this many, which bounds the rounding error of d
+/// terms by that of 64 plus that of d/64, and keeps a piece of the panel in cache.
+inline constexpr Index kFeatureChunk = 64;
+
+// R rows (4 packed, or one of them) times G vectors of columns, features first .. last.
+template <class T, int R, int G, bool Direct>
+HWY_INLINE void add_features(const T* HWY_RESTRICT rows, const T* HWY_RESTRICT columns,
+                             Index stride, Index first, Index last, Pack<T> (&acc)[R][G]) {
+  const Index lanes = static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()));
+  for (Index f = first; f < last; ++f) {
+    Pack<T> b[G];
+    for (int g = 0; g < G; ++g) b[g] = load(columns + f * stride + g * lanes);
+    for (int r = 0; r < R; ++r) {
+      const Pack<T> a(hn::Set(hn::ScalableTag<T>(), rows[f * kPackedRows + r]));
+      for (int g = 0; g < G; ++g) {
+        if constexpr (Direct) {
+          const Pack<T> difference = a - b[g];
+          acc[r][g] = neg_mul_add(difference, difference, acc[r][g]);
+        } else {
+          acc[r][g] = mul_add(a, b[g], acc[r][g]);
+        }
+      }
+    }
+  }
+}
+
+// One pack of rows against all columns, one chunk of features; later chunks add to what is there.
+template <class T, int R, bool Direct>
+HWY_INLINE void accumulate_rows(const LeafPanel<T>& leaf, const T* rows, const T* row_half_norms,
+                                Index first, Index last, Index columns, T* HWY_RESTRICT out) {
+  constexpr int G = R == 1 ? 4 : 2;
+  const hn::ScalableTag<T> d;
+  const Index lanes = static_cast<Index>(hn::Lanes(d));
+  for (Index j = 0; j < columns; j += G * lanes) {
+    Pack<T> acc[R][G];
+    for (int r = 0; r < R; ++r)
+      for (int g = 0; g < G; ++g) {
+        acc[r][g] = Pack<T>(hn::Zero(d));
+        if (!Direct && first == 0 && row_half_norms != nullptr)
+          acc[r][g] = Pack<T>(hn::Set(d, row_half_norms[r])) +
+                      load(leaf.column_half_norms + j + g * lanes);
+      }
+    add_features<T, R, G, Direct>(rows, leaf.columns + j, leaf.column_stride, first, last, acc);
+    for (int r = 0; r < R; ++r)
+      for (int g = 0; g < G; ++g) {
+        T* to = out + r * columns + j + g * lanes;
+        store(first == 0 ? acc[r][g] : acc[r][g] + load(to), to);
+      }
+  }
+}
+
+template <class T, bool Direct>
+void accumulate_strip(const LeafPanel<T>& leaf, Index first_row, Index rows, Index columns,
+                      T* acc) {
+  const bool norms = !Direct && leaf.row_half_norms != nullptr;
+  for (Index i = 0; i < rows;) {
+    const Index row = first_row + i;
+    const T* packed = leaf.rows + (row / kPackedRows) * kPackedRows * leaf.features +
+                      row % kPackedRows;
+    const T* half_norms = norms ? leaf.row_half_norms + row : nullptr;
+    const bool whole = row % kPackedRows == 0 && i + kPackedRows <= rows;
+    Index first = 0;
+    do {
+      const Index last = HWY_MIN(leaf.features, first + kFeatureChunk);
+      if (whole) {
+        accumulate_rows<T, kPackedRows, Direct>(leaf, packed, half_norms, first, last, columns,
+                                                acc + i * columns);
+      } else {
+        accumulate_rows<T, 1, Direct>(leaf, packed, half_norms, first, last, columns,
+                                      acc + i * columns);
+      }
+      first = last;
+    } while (first < leaf.features);
+    i += whole ? kPackedRows : 1;
+  }
+}
+
+template <class T>
+void accumulate(const LeafPanel<T>& leaf, Index first_row, Index rows, Index columns, T* acc) {
+  if (leaf.direct) {
+    accumulate_strip<T, true>(leaf, first_row, rows, columns, acc);
+  } else {
+    accumulate_strip<T, false>(leaf, first_row, rows, columns, acc);
+  }
+}
+
+// Value of a profile from acc = -gain^2 r^2/2. The general form serves any distance profile; the
+// kernels that matter most have features scaled so that acc is the exponent of 2, or its square.
+inline constexpr double kLog2e = 1.4426950408889634074;
+inline constexpr double kLn2 = 0.69314718055994530942;
+
+template <class Profile>
+struct FromAcc {
+  static double gain_squared(double) { return 1; }
+  template <class T>
+  static HWY_INLINE Pack<T> value(Pack<T> acc, double shape) {
+    return Profile::profile(max(acc * Pack<T>(-2.0), Pack<T>(0.0)), shape);
+  }
+};
+
+template <>
+struct FromAcc<Rbf> {
+  static double gain_squared(double) { return kLog2e; }
+  template <class T>
+  static HWY_INLINE Pack<T> value(Pack<T> acc, double) {
+    return exp2(acc);  // rounding may leave acc just above 0, which does no harm here
+  }
+};
+
+// s = sqrt(-acc) = a log2(e) with a the argument of the Matern profile.
+template <class T>
+HWY_INLINE Pack<T> matern_argument(Pack<T> acc) {
+  return sqrt(max(Pack<T>(0.0) - acc, Pack<T>(0.0)));
+}
+
+template <>
+struct FromAcc<Matern12> {
+  static double gain_squared(double) { return 2 * kLog2e * kLog2e; }
+  template <class T>
+  static HWY_INLINE Pack<T> value(Pack<T> acc, double) {
+    return exp2(Pack<T>(0.0) - matern_argument(acc));
+  }
+};
+
+template <>
+struct FromAcc<Matern32> {
+  static double gain_squared(double) { return 6 * kLog2e * kLog2e; }
+  template <class T>
+  static HWY_INLINE Pack<T> value(Pack<T> acc, double) {
+    const Pack<T> s = matern_argument(acc);
+    return mul_add(s, Pack<T>(kLn2), Pack<T>(1.0)) * exp2(Pack<T>(0.0) - s);
+  }
+};
+
+template <>
+struct FromAcc<Matern52> {
+  static double gain_squared(double) { return 10 * kLog2e * kLog2e; }
+  template <class T>
+  static HWY_INLINE Pack<T> value(Pack<T> acc, double) {
+    const Pack<T> s = matern_argument(acc);
+    const Pack<T> linear = mul_add(s, Pack<T>(kLn2 * kLn2 / 3), Pack<T>(kLn2));
+    return mul_add(s, linear, Pack<T>(1.0)) * exp2(Pack<T>(0.0) - s);
+  }
+};
+
+// What `apply_profile` is instantiated with: a value of acc for each leaf kind.
+template <class Profile>
+struct DistanceValue {
+  template <class T>
+  static HWY_INLINE Pack<T> value(Pack<T> acc, const ProfileSpec& spec) {
+    return FromAcc<Profile>::value(acc, spec.shape);
+  }
+};
+template <class Profile>
+struct DotValue {
+  template <class T>
+  static HWY_INLINE Pack<T> value(Pack<T> acc, const ProfileSpec& spec) {
+    return Profile::profile(acc, spec.shape, spec.degree);
+  }
+};
+struct One {
+  template <class T>
+  static HWY_INLINE Pack<T> value(Pack<T>, const ProfileSpec&) {
+    return Pack<T>(1.0);
+  }
+};
+struct Identity {
+  template <class T>
+  static HWY_INLINE Pack<T> value(Pack<T> acc, const ProfileSpec&) {
+    return acc;
+  }
+};
+
+template <class T, class Value>
+void write_values(const ProfileSpec& spec, double factor, Write write, const T* acc, T* out,
+                  Index count) {
+  const Index lanes = static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()));
+  const Pack<T> scale(factor);
+  if (write == Write::store && factor == 1.0) {
+    for (Index k = 0; k < count; k += 2 * lanes) {
+      const Pack<T> first = Value::value(load(acc + k), spec);
+      const Pack<T> second = Value::value(load(acc + k + lanes), spec);
+      store(first, out + k);
+      store(second, out + k + lanes);
+    }
+  } else if (write == Write::store) {
+    for (Index k = 0; k < count; k += lanes)
+      store(Value::value(load(acc + k), spec) * scale, out + k);
+  } else if (write == Write::add) {
+    for (Index k = 0; k < count; k += lanes)
+      store(mul_add(Value::value(load(acc + k), spec), scale, load(out + k)), out + k);
+  } else {
+    for (Index k = 0; k < count; k += lanes)
+      store(Value::value(load(acc + k), spec) * scale * load(out + k), out + k);
+  }
+}
+
+template <class T>
+void profile(const ProfileSpec& spec, double factor, Write write, const T* acc, T* out,
+             Index count) {
+  switch (spec.kind) {
+    case LeafKind::rbf:
+    case LeafKind::periodic:
+      return write_values<T, DistanceValue<Rbf>>(spec, factor, write, acc, out, count);
+    case LeafKind::matern12:
+      return write_values<T, DistanceValue<Matern12>>(spec, factor, write, acc, out, count);
+    case LeafKind::matern32:
+      return write_values<T, DistanceValue<Matern32>>(spec, factor, write, acc, out, count);
+    case LeafKind::matern52:
+      return write_values<T, DistanceValue<Matern52>>(spec, factor, write, acc, out, count);
+    case LeafKind::rq:
+      return write_values<T, DistanceValue<RationalQuadratic>>(spec, factor, write, acc, out,
+                                                               count);
+    case LeafKind::linear:
+      return write_values<T, DotValue<Linear>>(spec, factor, write, acc, out, count);
+    case LeafKind::poly:
+      return write_values<T, DotValue<Polynomial>>(spec, factor, write, acc, out, count);
+    case LeafKind::constant:
+      return write_values<T, One>(spec, factor, write, acc, out, count);
+  }
+}
+
+inline double gain(const ProfileSpec& spec) {
+  switch (spec.kind) {
+    case LeafKind::rbf:
+    case LeafKind::periodic:
+      return std::sqrt(FromAcc<Rbf>::gain_squared(spec.shape));
+    case LeafKind::matern12:
+      return std::sqrt(FromAcc<Matern12>::gain_squared(spec.shape));
+    case LeafKind::matern32:
+      return std::sqrt(FromAcc<Matern32>::gain_squared(spec.shape));
+    case LeafKind::matern52:
+      return std::sqrt(FromAcc<Matern52>::gain_squared(spec.shape));
+    default:
+      return 1;
+  }
+}
+
+template <class T>
+void combine(double factor, Write write, const T* in, T* out, Index count) {
+  write_values<T, Identity>(ProfileSpec{}, factor, write, in, out, count);
+}
+
+// Centred, scaled and rounded features, and their norms summed in double.
+template <class T>
+void centre(const double* source, Index stride, Index features, const double* middle,
+            const double* scale, Index count, T* out, Index out_stride, T* half_norms,
+            double* workspace) {
+  // Squares of clamped features still have a finite sum over any sensible number of them.
+  const double limit = sizeof(T) == 4 ? 1e15 : 1e150;
+  double* HWY_RESTRICT norms = workspace;
+  for (Index j = 0; j < count; ++j) norms[j] = 0;
+  for (Index f = 0; f < features; ++f) {
+    const double* HWY_RESTRICT from = source + f * stride;
+    T* HWY_RESTRICT to = out + f * out_stride;
+    const double m = middle[f];
+    const double s = scale[f];
+    for (Index j = 0; j < count; ++j) {
+      double x = (from[j] - m) * s;
+      x = x < limit ? x : limit;
+      x = x > -limit ? x : -limit;
+      const T rounded = static_cast<T>(x);
+      to[j] = rounded;
+      norms[j] -= 0.5 * static_cast<double>(rounded) * static_cast<double>(rounded);
+    }
+  }
+  if (half_norms != nullptr)
+    for (Index j = 0; j < count; ++j) half_norms[j] = static_cast<T>(norms[j]);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace mercer::operators::simd
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle
