@@ -19,6 +19,8 @@ class History {
  public:
   explicit History(Index columns = 1) : columns_(columns) {}
   void append(ConstVectorView row);
+  /// Room for so many rows, so that appending them allocates nothing.
+  void reserve(Index rows) { values_.reserve(static_cast<std::size_t>(rows * columns_)); }
   Index rows() const { return columns_ == 0 ? 0 : static_cast<Index>(values_.size()) / columns_; }
   Index columns() const { return columns_; }
   double operator()(Index row, Index column) const {

@@ -23,7 +23,8 @@ constexpr Index enough_tasks = 8;   // with fewer output tiles than this, the in
 constexpr Index max_tasks = 16;     // buffers at most, when it is
 constexpr Index inner_part = 1024;  // shortest part of the inner sum
 constexpr Index dot_chunk = 4096;
-constexpr Index parallel_work = 1 << 16;  // flops below which a loop stays on one thread
+constexpr Index parallel_work = 1 << 20;  // multiply-adds below which one thread is enough
+constexpr Index parallel_dots = 1 << 18;
 
 using detail::leading_dimension;
 
@@ -230,7 +231,7 @@ void column_dots(ConstMatrixView x, ConstMatrixView y, std::span<double> out) {
                                 x.data() + first + j * leading_dimension(x), 1,
                                 y.data() + first + j * leading_dimension(y), 1);
   };
-  run(chunks * t, n * t >= parallel_work, std::ref(body));
+  run(chunks * t, n * t >= parallel_dots, std::ref(body));
   for (Index j = 0; j < t; ++j) {
     double sum = 0;
     for (Index chunk = 0; chunk < chunks; ++chunk) sum += partials[j * chunks + chunk];

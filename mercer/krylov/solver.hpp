@@ -1,0 +1,84 @@
+// What every iterative solver takes and gives back: A X = B for symmetric A known by its products,
+// one column of B per right-hand side.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "mercer/core/history.hpp"
+#include "mercer/core/options.hpp"
+#include "mercer/linalg/linear_operator.hpp"
+
+namespace mercer::krylov {
+
+struct SolverOptions {
+  double tolerance = 1e-6;  // stop when |b - A x| <= tolerance |b|, column by column
+  /// When set, it replaces `tolerance`: stop when |b - A x| <= rms_tolerance sqrt(N). The rule
+  /// |r|^2 <= 1e-10 N of Cutajar et al. (2016) is rms_tolerance = 1e-5.
+  std::optional<double> rms_tolerance;
+  int max_iterations = 1000;
+  /// Iterations between refreshes of r = b - A x (with a low-precision operator the measured drift
+  /// decides instead).
+  int residual_replacement_interval = 50;
+  /// Give up when the true residual has not halved in so many iterations; max(500, 10 sqrt(N))
+  /// when unset.
+  std::optional<int> stagnation_window;
+  bool keep_coefficients = false;  // alpha and beta of every column, for Lanczos quadrature
+};
+
+template <class Visitor>
+void visit_fields(SolverOptions& o, Visitor&& field) {
+  field("tolerance", o.tolerance, Positive{});
+  field("rms_tolerance", o.rms_tolerance, Positive{});
+  field("max_iterations", o.max_iterations, Positive{});
+  field("residual_replacement_interval", o.residual_replacement_interval, Positive{});
+  field("stagnation_window", o.stagnation_window, Positive{});
+  field("keep_coefficients", o.keep_coefficients, Any{});
+}
+
+/// What a solve may use besides A; nothing here is owned.
+struct SolverContext {
+  const linalg::Preconditioner* preconditioner = nullptr;  // none when null
+  Observer observer = {};                                  // none when empty
+  /// A cheaper stand-in for A, used for the products of the iteration; residuals are then checked
+  /// and replaced with A itself (see refinement.hpp). A is used throughout when null.
+  const linalg::LinearOperator* low_precision = nullptr;
+};
+
+/// The coefficients of one column's conjugate gradients: x += alpha p, p = z + beta p. beta[k]
+/// belongs to the direction of iteration k (beta[0] = 0). They make a Lanczos matrix started from
+/// the first residual only while `complete`: no direction was started anew.
+struct CgCoefficients {
+  std::vector<double> alpha, beta;
+  bool complete = true;
+};
+
+struct SolveResult {
+  StopReason stop = StopReason::converged;  // `converged` only when every column is
+  std::vector<StopReason> column_stops;
+  int iterations = 0;  // the largest of column_iterations
+  std::vector<int> column_iterations;
+  History residuals;                       // one row per iteration: |r| / |b| of each column
+  std::int64_t matvecs = 0;                // single-column products, checks included
+  std::int64_t low_precision_matvecs = 0;  // of these, with the low-precision operator
+  double seconds = 0;
+  double relative_residual = 0;      // |b - A x| / |b|, computed anew at the end; the worst column
+  Vector column_residuals;           // the same for every column
+  Vector residual_norms;             // |b - A x| of every column
+  int restarts = 0;                  // directions started anew because r had drifted from b - A x
+  bool fell_back_to_double = false;  // low precision was too coarse; finished with A itself
+  std::vector<CgCoefficients> coefficients;  // one per column when asked for
+
+  bool converged() const { return stop == StopReason::converged; }
+};
+
+/// The overall reason: converged when all are, otherwise the gravest (interrupted, breakdown,
+/// stagnation, iteration limit, in this order).
+StopReason overall(const std::vector<StopReason>& columns);
+
+/// Throws when shapes disagree, options are out of range, or b or x is not finite.
+void check_arguments(const char* solver, const linalg::LinearOperator& a, ConstMatrixView b,
+                     ConstMatrixView x, const SolverOptions& options, const SolverContext& context);
+
+}  // namespace mercer::krylov
