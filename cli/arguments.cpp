@@ -65,16 +65,13 @@ class HelpPage : public CLI::Formatter {
     std::string text = fmt::format("\nUsage: mercer {}", app->get_name());
     for (const auto* option : app->get_options())
       if (option->get_positional()) text += " " + option->get_name(true, false);
-    return text + " [options]\n";
+    return text + " [options]\n\n";
   }
   std::string make_group(std::string title, bool positional,
                          std::vector<const CLI::Option*> options) const override {
-    std::string text = fmt::format("{}{}:\n", positional ? "\n" : "", title);
+    std::string text = title + ":\n";
     for (const auto* option : options) text += make_option(option, positional);
-    return text;
-  }
-  std::string make_groups(const CLI::App* app, CLI::AppFormatMode mode) const override {
-    return "\n" + CLI::Formatter::make_groups(app, mode);
+    return positional ? text + "\n" : text;
   }
 };
 

@@ -1,0 +1,31 @@
+"""Runs the tests of the command line: cli_test.py PROGRAM [unittest arguments].
+
+One module per theme, named *_cases.py: journey (a class per verb), refusals (bad input and its exit
+codes) and endurance (threads, interruption, resumption). What is skipped is printed with its reason.
+"""
+
+import os
+import sys
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def main():
+    if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
+        sys.exit("usage: cli_test.py PROGRAM [-v] [-k PATTERN]")
+    os.environ["MERCER_PROGRAM"] = os.path.abspath(sys.argv[1])
+    sys.path.insert(0, str(HERE))
+    sys.dont_write_bytecode = True
+    names = sorted(path.stem for path in HERE.glob("*_cases.py"))
+    for name in names:
+        globals().update({k: v for k, v in vars(__import__(name)).items() if k.endswith("Test")})
+    program = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False)
+    for test, reason in program.result.skipped:
+        print(f"skipped: {test.id()}: {reason}")
+    sys.exit(not program.result.wasSuccessful())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Same bits on any number of threads, after Ctrl-C, and after kill -9."""
+
+import os
+import signal
+import time
+
+from harness import TIMEOUT, CliCase, run, start
+
+
+class ThreadsTest(CliCase):
+    def fit_and_predict(self, threads, *method):
+        model, out = f"m{threads}.mcr", f"p{threads}.csv"
+        self.mercer("fit", "d.csv", *method, "--threads", threads, "-m", model, "--seed", 7)
+        self.mercer("predict", model, "t.csv", "-o", out, "--threads", threads)
+        return (self.folder / model).read_bytes(), (self.folder / out).read_bytes()
+
+    def same_on_one_and_two_threads(self, *method):
+        self.generate("d.csv", "friedman", "-n", 700, "-d", 5, "--seed", 1)
+        self.generate("t.csv", "friedman", "-n", 100, "-d", 5, "--seed", 2)
+        one = self.fit_and_predict(1, *method)
+        two = self.fit_and_predict(2, *method)
+        self.assertEqual(one[0], two[0], "model files differ")
+        self.assertEqual(one[1], two[1], "predictions differ")
+        self.assertEqual(self.fit_and_predict(2, *method), two, "a second run differs")
+
+    def test_learning_and_cholesky(self):
+        self.same_on_one_and_two_threads("--restarts", 1)
+
+    def test_conjugate_gradients_in_mixed_precision(self):
+        self.same_on_one_and_two_threads("--train", "none", "--solver", "cg", "--precision", "mixed",
+                                         "--operator", "tiled")
+
+    def test_another_seed_is_another_run(self):
+        self.generate("d.csv", "friedman", "-n", 300, "-d", 5)
+        a = self.json("fit", "d.csv", "--test-fraction", "0.2", "--train", "none", "--seed", 1)
+        b = self.json("fit", "d.csv", "--test-fraction", "0.2", "--train", "none", "--seed", 2)
+        self.assertNotEqual(a["evaluation"]["rmse"], b["evaluation"]["rmse"])
+
+
+class InterruptionTest(CliCase):
+    def wait_for(self, process, condition):
+        """Waits until the condition holds; fails if the process ended before."""
+        deadline = time.monotonic() + TIMEOUT
+        while not condition():
+            self.assertIsNone(process.poll(), "it ended before it could be interrupted")
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
+    def long_fit(self, *words):
+        return ("fit", "d.csv", "--restarts", 6, "--steps", 200, "-m", "m.mcr", *words)
+
+    def test_ctrl_c_ends_with_130_and_no_model(self):
+        self.generate("d.csv", "friedman", "-n", 1400, "-d", 8)
+        process = start(*self.long_fit("--checkpoint", "c.mcc"), cwd=self.folder)
+        self.wait_for(process, lambda: (self.folder / "c.mcc").exists())
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertEqual(out, "")
+        self.assertTrue(errors.splitlines()[-1].startswith("mercer fit: "), errors)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["c.mcc", "d.csv"])
+
+    def test_killed_and_resumed_is_the_same_to_the_last_bit(self):
+        self.generate("d.csv", "friedman", "-n", 700, "-d", 8)
+        words = ("fit", "d.csv", "--restarts", 2, "-m")
+        self.mercer(*words, "whole.mcr")
+        resumed = (*words, "resumed.mcr", "--checkpoint", "c.mcc")
+        process = start(*resumed, cwd=self.folder)
+        self.wait_for(process, lambda: (self.folder / "c.mcc").exists())
+        time.sleep(0.3)
+        self.assertIsNone(process.poll(), "it ended before it could be killed")
+        process.kill()
+        process.communicate(timeout=TIMEOUT)
+        self.assertFalse((self.folder / "resumed.mcr").exists())
+        record = self.json(*resumed)
+        self.assertGreater(record["resumed_evaluations"], 0)
+        self.assertEqual((self.folder / "whole.mcr").read_bytes(),
+                         (self.folder / "resumed.mcr").read_bytes())
+
+    def test_a_checkpoint_of_another_run_is_refused(self):
+        self.generate("d.csv", "friedman", "-n", 150, "-d", 5)
+        self.mercer("fit", "d.csv", "--restarts", 0, "-m", "m.mcr", "--checkpoint", "c.mcc")
+        if not (self.folder / "c.mcc").exists():
+            self.skipTest("the checkpoint is removed once the model is written")
+        done = run("fit", "d.csv", "--restarts", 0, "-m", "n.mcr", "--checkpoint", "c.mcc",
+                   "--kernel", "rbf", cwd=self.folder)
+        self.assertIn(done.returncode, (2, 6), done.stderr)
+        self.assertFalse((self.folder / "n.mcr").exists())
+
+    def test_a_damaged_checkpoint_is_refused(self):
+        self.generate("d.csv", "friedman", "-n", 150, "-d", 5)
+        self.write("c.mcc", "this is no checkpoint")
+        self.refused(6, "fit", "d.csv", "--restarts", 0, "-m", "m.mcr", "--checkpoint", "c.mcc",
+                     saying="c.mcc")
+        self.assertEqual((self.folder / "c.mcc").read_text(), "this is no checkpoint")

@@ -1,0 +1,98 @@
+"""What the cases share: a way to run the program, data, and a model fitted once."""
+
+import csv
+import functools
+import io
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+# Long enough for a loaded machine and for a build with sanitizers; nothing here takes a tenth of it.
+TIMEOUT = 600
+
+
+def run(*words, stdin=None, cwd=None, env=None, stdout=subprocess.PIPE):
+    """The finished process; output as text."""
+    command = [os.environ["MERCER_PROGRAM"], *map(str, words)]
+    return subprocess.run(command, input=stdin, cwd=cwd, env=env, stdout=stdout,
+                          stderr=subprocess.PIPE, text=not isinstance(stdin, bytes),
+                          timeout=TIMEOUT, check=False)
+
+
+def start(*words, cwd=None):
+    """A process left running."""
+    command = [os.environ["MERCER_PROGRAM"], *map(str, words)]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True)
+
+
+def read_csv(text):
+    """Columns by name, as lists of floats."""
+    rows = list(csv.reader(io.StringIO(text)))
+    return {name: [float(row[j]) for row in rows[1:]] for j, name in enumerate(rows[0])}
+
+
+class CliCase(unittest.TestCase):
+    """Each test runs in an empty folder of its own."""
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="mercer-cli-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def mercer(self, *words, code=0, **keywords):
+        """Runs the program in the test's folder and checks its exit code."""
+        done = run(*words, cwd=self.folder, **keywords)
+        self.assertEqual(done.returncode, code, f"mercer {words}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def json(self, *words, code=0, **keywords):
+        """The one object that --json prints."""
+        done = self.mercer(*words, "--json", code=code, **keywords)
+        for name in ("NaN", "Infinity"):  # json.loads would take them, JSON does not have them
+            self.assertNotIn(name, done.stdout)
+        return json.loads(done.stdout)
+
+    def refused(self, code, *words, saying=(), **keywords):
+        """The exit code, one line that names the verb and says the words, and no traces."""
+        before = sorted(os.listdir(self.folder))
+        done = self.mercer(*words, code=code, **keywords)
+        self.assertEqual(done.stdout, "")
+        last = done.stderr.strip().splitlines()[-1]
+        self.assertTrue(last.startswith(f"mercer {words[0]}: "), done.stderr)
+        for word in (saying,) if isinstance(saying, str) else saying:
+            self.assertIn(word, last)
+        self.assertEqual(sorted(os.listdir(self.folder)), before, "a file was left behind")
+        return last
+
+    def generate(self, name, *words):
+        """Simulated data in a file of this name."""
+        self.mercer("generate", *words, "-o", name, "--quiet")
+        return self.folder / name
+
+    def has(self, record, keys):
+        missing = [key for key in keys.replace(",", " ").split() if key not in record]
+        self.assertEqual(missing, [])
+
+
+@functools.lru_cache(maxsize=None)
+def fitted():
+    """(folder, train.csv, test.csv, model.mcr), made once for all cases that only read them."""
+    folder = Path(tempfile.mkdtemp(prefix="mercer-cli-shared-"))
+    unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
+    for words in (("generate", "friedman", "-n", 300, "-d", 6, "--seed", 3, "-o", "all.csv"),
+                  ("split", "all.csv", "--test-fraction", 0.3, "--train-out", "train.csv",
+                   "--test-out", "test.csv"),
+                  ("fit", "train.csv", "--target", "y", "-m", "model.mcr", "--restarts", 0)):
+        done = run(*words, cwd=folder)
+        if done.returncode != 0:
+            raise RuntimeError(f"mercer {words}: {done.stderr}")
+    return folder, folder / "train.csv", folder / "test.csv", folder / "model.mcr"
