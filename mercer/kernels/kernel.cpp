@@ -15,7 +15,7 @@ namespace {
 
 namespace scalar {
 using std::exp;
-using std::log;
+using std::log1p;
 using std::max;
 using std::sqrt;
 double pow_int(double base, int exponent) { return std::pow(base, exponent); }

@@ -2,7 +2,7 @@
 //
 // This file has no include guard on purpose: it is included once for double (by kernel.cpp) and
 // once per instruction set (by operators/simd/), each time inside a namespace that provides
-// exp, log, sqrt, pow_int and rsqrt-free arithmetic for the type T. Constants are passed through
+// exp, log1p, sqrt, max, pow_int and rsqrt-free arithmetic for the type T. Constants are passed through
 // T(...) so that packs can broadcast them.
 //
 // Distance leaves: profile(r2, shape) and slope = d profile / d r2; shape_slope = d / d log shape.
@@ -71,21 +71,19 @@ struct RationalQuadratic {
   static constexpr LeafKind kind = LeafKind::rq;
   template <class T>
   static T profile(T r2, double alpha) {
-    return exp(log(r2 * T(0.5 / alpha) + T(1.0)) * T(-alpha));
+    return exp(log1p(r2 * T(0.5 / alpha)) * T(-alpha));
   }
   template <class T>
   static T slope(T r2, double alpha) {
-    const T base = r2 * T(0.5 / alpha) + T(1.0);
-    return exp(log(base) * T(-alpha)) * T(-0.5) / base;
+    const T q = r2 * T(0.5 / alpha);
+    return exp(log1p(q) * T(-alpha)) * T(-0.5) / (q + T(1.0));
   }
-  // d/dlog alpha = k alpha (q - log(1 + q)/... ) with q = r^2/(2 alpha):
-  //   k (-alpha log(1+q) + alpha q / (1+q)).
+  // With q = r^2/(2 alpha): d/dlog alpha = k alpha (q / (1+q) - log(1+q)).
   template <class T>
   static T shape_slope(T r2, double alpha) {
     const T q = r2 * T(0.5 / alpha);
-    const T base = q + T(1.0);
-    const T log_base = log(base);
-    return exp(log_base * T(-alpha)) * (q / base - log_base) * T(alpha);
+    const T log_base = log1p(q);
+    return exp(log_base * T(-alpha)) * (q / (q + T(1.0)) - log_base) * T(alpha);
   }
 };
 
