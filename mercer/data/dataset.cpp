@@ -1,6 +1,7 @@
 #include "mercer/data/dataset.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
@@ -271,28 +272,42 @@ void Loader::assemble() {
   }
 }
 
-/// Rows equal to an earlier one: rows of equal hash lie side by side after sorting.
+/// One hash per row, equal for equal rows. Some rows at a time: the hashes stay in cache.
+std::vector<std::uint64_t> row_hashes(const Matrix& inputs) {
+  constexpr Index some = 1024;
+  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(inputs.rows()), 0);
+  for (Index first = 0; first < inputs.rows(); first += some) {
+    const Index last = std::min(first + some, inputs.rows());
+    for (Index j = 0; j < inputs.cols(); ++j)
+      for (Index i = first; i < last; ++i) {
+        auto& hash = hashes[static_cast<std::size_t>(i)];
+        hash = (hash ^ std::bit_cast<std::uint64_t>(inputs(i, j) + 0.0)) *
+               0x9E3779B97F4A7C15ULL;  // + 0.0: -0 becomes 0
+        hash ^= hash >> 29;
+      }
+  }
+  return hashes;
+}
+
+/// Rows equal to an earlier one, by a table of the distinct rows (open addressing).
 Index count_duplicates(const Matrix& inputs) {
-  struct Entry {
-    std::uint64_t hash;
-    Index row;
-  };
-  const std::uint64_t start = fingerprint(nullptr, 0);
-  std::vector<Entry> entries(static_cast<std::size_t>(inputs.rows()));
-  for (Index i = 0; i < inputs.rows(); ++i) entries[static_cast<std::size_t>(i)] = {start, i};
-  for (Index j = 0; j < inputs.cols(); ++j)
-    for (auto& entry : entries) {
-      const double value = inputs(entry.row, j) + 0.0;  // -0 becomes 0
-      entry.hash = fingerprint(&value, sizeof value, entry.hash);
-    }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.hash != b.hash ? a.hash < b.hash : a.row < b.row;
-  });
+  const auto hashes = row_hashes(inputs);
+  std::vector<Index> table(std::bit_ceil(2 * hashes.size()), -1);
   Index duplicates = 0;
-  for (std::size_t i = 1; i < entries.size(); ++i)
-    if (entries[i].hash == entries[i - 1].hash &&
-        inputs.row(entries[i].row) == inputs.row(entries[i - 1].row))
-      ++duplicates;
+  for (Index i = 0; i < inputs.rows(); ++i) {
+    const std::uint64_t hash = hashes[static_cast<std::size_t>(i)];
+    for (std::size_t slot = hash;; ++slot) {
+      Index& other = table[slot & (table.size() - 1)];
+      if (other < 0) {
+        other = i;
+        break;
+      }
+      if (hashes[static_cast<std::size_t>(other)] == hash && inputs.row(other) == inputs.row(i)) {
+        ++duplicates;
+        break;
+      }
+    }
+  }
   return duplicates;
 }
 
@@ -323,8 +338,8 @@ std::vector<std::string> messages_of(const Dataset& data) {
     out.push_back(fmt::format("the target's categories are coded 0, 1, ...: {}",
                               shown_list(data.schema.target_levels)));
   if (data.duplicate_inputs > 0)
-    out.push_back(fmt::format("{} of {} repeat the inputs of an earlier row",
-                              plural(data.duplicate_inputs, "row"), data.size()));
+    out.push_back(fmt::format("{} of {} rows have the inputs of an earlier row",
+                              data.duplicate_inputs, data.size()));
   return out;
 }
 

@@ -88,7 +88,14 @@ TEST(Dataset, ConstantColumnsAreDroppedAndNamed) {
 TEST(Dataset, DuplicatesAreCounted) {
   const auto data = load("a,b,y\n1,0,1\n1,-0,2\n2,0,3\n1,0,1\n2,1,3\n");
   EXPECT_EQ(data.duplicate_inputs, 2);
-  expect_contains(data.messages.at(0), {"2 rows of 5"});
+  expect_contains(data.messages.at(0), {"2 of 5 rows"});
+}
+
+TEST(Dataset, DuplicatesAmongManyRows) {
+  Matrix x(5000, 2);  // the i-th row is there again every 1700 rows
+  for (Index i = 0; i < 5000; ++i)
+    x.row(i) << static_cast<double>(i % 1700), static_cast<double>(i % 17);
+  EXPECT_EQ(make_dataset(x, Vector::LinSpaced(5000, 0, 1)).duplicate_inputs, 3300);
 }
 
 TEST(Dataset, WithoutHeaderOrCommaItSaysSo) {
