@@ -21,9 +21,10 @@ int main() {
   Matrix w = Matrix::Zero(n, 1);
   const auto plain = krylov::cg(h, y, w, {.tolerance = 1e-8});
 
-  const auto p = preconditioners::make("pivoted-cholesky", k, noise, {.rank = 100});
+  const auto built = preconditioners::make("pivoted-cholesky", k, noise, {.rank = 100});
   w.setZero();
-  const auto preconditioned = krylov::cg(h, y, w, {.tolerance = 1e-8}, {.preconditioner = p.get()});
+  const auto preconditioned =
+      krylov::cg(h, y, w, {.tolerance = 1e-8}, {.preconditioner = built.preconditioner.get()});
 
   std::printf("plain          %4d iterations, residual %.1e\n", plain.iterations,
               plain.relative_residual);

@@ -1,0 +1,75 @@
+// mercer: exact kernel machines with certificates. This is the table of contents, top down; include
+// all of it, or the one header you need.
+//
+//   auto fit = mercer::models::fit(mercer::data::read_dataset("concrete.csv"), {});
+//   fit.model.save("concrete.mcr");
+#pragma once
+
+// models: from a table to certified predictions.
+#include "mercer/models/array_file.hpp"  // the container behind model files
+#include "mercer/models/options.hpp"     // what a user may ask for
+#include "mercer/models/plan.hpp"        // what a run would cost, before it starts
+#include "mercer/models/regression.hpp"  // fit, solve, RegressionModel, Predictor
+#include "mercer/models/scores.hpp"      // rmse, nll, crps, coverage
+#include "mercer/models/simulate.hpp"    // draws from a Gaussian process
+#include "mercer/models/version.hpp"
+
+// data: CSV in and out, columns and categories, scaling, splits, simulated data.
+#include "mercer/data/csv_reader.hpp"
+#include "mercer/data/csv_writer.hpp"
+#include "mercer/data/dataset.hpp"         // read_dataset, make_dataset
+#include "mercer/data/predict_stream.hpp"  // rows for an existing schema, block by block
+#include "mercer/data/scaling.hpp"
+#include "mercer/data/schema.hpp"
+#include "mercer/data/simulate.hpp"
+#include "mercer/data/split.hpp"
+
+// inference: likelihoods, and the system H = K + s2 I prepared once and solved many times.
+#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/mean_function.hpp"
+#include "mercer/inference/system.hpp"
+
+// optim: minimise any function.
+#include "mercer/optim/lbfgs.hpp"
+#include "mercer/optim/replay.hpp"
+
+// preconditioners, and the approximations of K they are made from.
+#include "mercer/approximations/pivoted_cholesky.hpp"
+#include "mercer/preconditioners/jacobi.hpp"
+#include "mercer/preconditioners/pivoted_cholesky.hpp"
+#include "mercer/preconditioners/registry.hpp"  // by the name that users type
+#include "mercer/preconditioners/woodbury.hpp"  // P = F F' + D
+
+// krylov: A X = B for symmetric A known by its products.
+#include "mercer/krylov/cg.hpp"
+#include "mercer/krylov/refinement.hpp"  // mixed precision
+#include "mercer/krylov/registry.hpp"    // by the name that users type
+#include "mercer/krylov/solver.hpp"      // options and results that solvers share
+
+// operators: K V without K, by SIMD tiles.
+#include "mercer/operators/cost.hpp"
+#include "mercer/operators/kernel_operator.hpp"
+#include "mercer/operators/stored_operator.hpp"
+#include "mercer/operators/tiled_operator.hpp"
+
+// kernels: expressions as values.
+#include "mercer/kernels/kernel.hpp"
+#include "mercer/kernels/registry.hpp"
+
+// linalg: the interfaces solvers see, and dense algebra on tiles.
+#include "mercer/linalg/blas.hpp"
+#include "mercer/linalg/cholesky.hpp"
+#include "mercer/linalg/linear_operator.hpp"
+
+// core: the vocabulary; no mathematics.
+#include "mercer/core/atomic_file.hpp"
+#include "mercer/core/checksum.hpp"
+#include "mercer/core/error.hpp"
+#include "mercer/core/history.hpp"
+#include "mercer/core/interrupt.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/core/options.hpp"
+#include "mercer/core/rng.hpp"
+#include "mercer/core/threads.hpp"
+#include "mercer/core/timer.hpp"
+#include "mercer/core/types.hpp"
