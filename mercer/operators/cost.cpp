@@ -15,8 +15,7 @@ namespace mercer::operators {
 double tiled_bytes(Index n, Index d, Index columns) {
   const auto points = static_cast<double>(n + detail::kTile);
   const auto inputs = static_cast<double>(d);
-  const auto stored =
-      static_cast<double>(detail::stored_columns(detail::plan_chunks(columns)));
+  const auto stored = static_cast<double>(detail::stored_columns(detail::plan_chunks(columns)));
   // Per point: inputs twice, position and vectors (in, out); boxes of tiles are small.
   const double shared = points * (16 * inputs + 8 + 16 * stored + 16 * inputs / detail::kTile);
   // Per thread: a block of rows and a panel of columns of every feature, strips, partial sums.

@@ -106,7 +106,9 @@ class Tiles {
   template <class A>
   struct Fill {
     Fill(const detail::Program& p, const detail::PointSet& s, Index rows)
-        : program(p), points(s), shape{rows, kPanel, kRows},
+        : program(p),
+          points(s),
+          shape{rows, kPanel, kRows},
           workers(static_cast<std::size_t>(num_threads())) {}
     void write(const Unit& unit, Index row, Index c, Index c_end, T* strip, int worker) {
       auto& evaluator = workers[static_cast<std::size_t>(worker)];
@@ -163,8 +165,8 @@ Precision StoredOperator::precision() const { return impl_->precision; }
 
 void StoredOperator::apply(ConstMatrixView x, MatrixView y) const {
   if (x.rows() != size() || y.rows() != size())
-    throw DimensionMismatch("stored product: rows of x and y", x.rows() != size() ? x.rows() : y.rows(),
-                            "points", size());
+    throw DimensionMismatch("stored product: rows of x and y",
+                            x.rows() != size() ? x.rows() : y.rows(), "points", size());
   if (x.cols() != y.cols())
     throw DimensionMismatch("stored product: columns of x", x.cols(), "columns of y", y.cols());
   count_products(x.cols());
@@ -191,7 +193,8 @@ void StoredOperator::apply_with_gradient(ConstMatrixView u, ConstMatrixView v, M
 
 double StoredOperator::bytes(Index n, Precision precision) {
   // Half of the square, and the other half of the tiles on the diagonal.
-  const double padded = static_cast<double>((n + detail::kTile - 1) / detail::kTile * detail::kTile);
+  const double padded =
+      static_cast<double>((n + detail::kTile - 1) / detail::kTile * detail::kTile);
   const double entries = padded * (padded + static_cast<double>(detail::kTile)) / 2;
   return entries * (precision == Precision::float32 ? 4.0 : 8.0);
 }

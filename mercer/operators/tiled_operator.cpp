@@ -13,8 +13,10 @@ namespace mercer::operators {
 namespace {
 
 void check_shapes(const char* what, Index n, ConstMatrixView x, const Eigen::Ref<Matrix>& y) {
-  if (x.rows() != n) throw DimensionMismatch(std::string(what) + ": rows of x", x.rows(), "points", n);
-  if (y.rows() != n) throw DimensionMismatch(std::string(what) + ": rows of y", y.rows(), "points", n);
+  if (x.rows() != n)
+    throw DimensionMismatch(std::string(what) + ": rows of x", x.rows(), "points", n);
+  if (y.rows() != n)
+    throw DimensionMismatch(std::string(what) + ": rows of y", y.rows(), "points", n);
   if (x.cols() != y.cols())
     throw DimensionMismatch(std::string(what) + ": columns of x", x.cols(), "columns of y",
                             y.cols());
@@ -101,8 +103,8 @@ void cross_matrix(const kernels::Kernel& kernel, ConstMatrixView a, ConstMatrixV
 
 void dense_matrix(const kernels::Kernel& kernel, ConstMatrixView x, MatrixView out) {
   if (out.rows() != x.rows() || out.cols() != x.rows())
-    throw DimensionMismatch("dense matrix: size of out", out.rows() * out.cols(),
-                            "points squared", x.rows() * x.rows());
+    throw DimensionMismatch("dense matrix: size of out", out.rows() * out.cols(), "points squared",
+                            x.rows() * x.rows());
   detail::dense_symmetric(detail::Program(kernel), x, out);
 }
 

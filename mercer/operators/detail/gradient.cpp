@@ -84,7 +84,8 @@ class TreePass {
       for (Index f = 0; f < panel.features; ++f) {
         const double* b = panel.columns + f * panel.column_stride;
         double sum = 0;
-        for (Index j = 0; j < evaluator_.num_columns(); ++j) sum += column_sums_[l][j] * b[j] * b[j];
+        for (Index j = 0; j < evaluator_.num_columns(); ++j)
+          sum += column_sums_[l][j] * b[j] * b[j];
         gradient[leaf.first_parameter + f % program_.num_inputs] -= 2 * sum;
       }
     }
@@ -92,7 +93,7 @@ class TreePass {
 
  private:
   bool uses_moments(std::size_t l) const {
-    return program_.leaves[l].num_lengthscales > 1 && !evaluator_.panel(l).direct;
+    return program_.leaves[l].num_lengthscales > 1 && evaluator_.panel(l).form == simd::Form::dot;
   }
 
   void forward_node(std::size_t k) {
@@ -126,8 +127,8 @@ class TreePass {
       if (node.kind != Node::Kind::product) continue;
       for (const int other : node.children)
         if (other != child)
-          tile_.combine(1.0, simd::Write::multiply,
-                        values_[static_cast<std::size_t>(other)].data(), out, count_);
+          tile_.combine(1.0, simd::Write::multiply, values_[static_cast<std::size_t>(other)].data(),
+                        out, count_);
     }
   }
 
@@ -136,8 +137,7 @@ class TreePass {
     if (leaf.family == Family::constant) return;
     const bool circle = leaf.profile.kind == LeafKind::periodic;
     double* shape = gradient + leaf.first_parameter + leaf.num_lengthscales;
-    if (leaf.has_shape && !circle)
-      *shape += kernels_.dot(adjoint, shape_slopes_[l].data(), count_);
+    if (leaf.has_shape && !circle) *shape += kernels_.dot(adjoint, shape_slopes_[l].data(), count_);
     double* slope = slopes_[l].data();
     tile_.combine(1.0, simd::Write::multiply, adjoint, slope, count_);
     if (circle) *shape += period_term(leaf, slope);
@@ -155,10 +155,10 @@ class TreePass {
     const auto& leaf = program_.leaves[l];
     const simd::SlopeStrip strip{evaluator_.panel(l), row_, rows_, evaluator_.num_columns(), slope};
     const Index features = num_features(leaf);
-    if (strip.panel.direct) {
+    if (strip.panel.form != simd::Form::dot) {
       std::fill(by_feature_.begin(), by_feature_.end(), 0.0);
       kernels_.squared_differences(strip, by_feature_.data());
-      // Features of the direct form carry a factor sqrt(1/2).
+      // Features of these forms carry a factor sqrt(1/2).
       for (Index f = 0; f < features; ++f)
         out[f % program_.num_inputs] -= 4 * by_feature_[static_cast<std::size_t>(f)];
       return;
@@ -324,8 +324,7 @@ void weighted_gradient(const Program& program, ConstMatrixView x, ConstMatrixVie
         const double twice = unit.symmetric ? 2.0 : 1.0;
         for (Index r = 0; r < kRows; ++r)
           for (Index j = c; j < c_end; ++j)
-            adjoint[r * (c_end - c) + j - c] =
-                row + r < n && j < n ? twice * s(j, row + r) : 0.0;
+            adjoint[r * (c_end - c) + j - c] = row + r < n && j < n ? twice * s(j, row + r) : 0.0;
       },
       [](const Unit&, int) {});
 }

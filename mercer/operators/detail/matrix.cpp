@@ -18,14 +18,12 @@ constexpr Index kRows = 8;
 class Evaluators {
  public:
   explicit Evaluators(const Program& program, Index max_rows)
-      : program_(program),
-        max_rows_(max_rows),
-        workers_(static_cast<std::size_t>(num_threads())) {}
+      : program_(program), max_rows_(max_rows), workers_(static_cast<std::size_t>(num_threads())) {}
   StripEvaluator<double>& operator[](int worker) {
     auto& slot = workers_[static_cast<std::size_t>(worker)];
     if (!slot)
-      slot = std::make_unique<StripEvaluator<double>>(program_,
-                                                      StripShape{max_rows_, kPanel, kRows});
+      slot =
+          std::make_unique<StripEvaluator<double>>(program_, StripShape{max_rows_, kPanel, kRows});
     return *slot;
   }
 
@@ -53,7 +51,11 @@ void matrix_columns(const Program& program, const Matrix& x, const PointSet& sor
   }
   // Each column is a group of its own: seen from its own point, distances are exact.
   const PointSet rows(program, chosen,
-                      {.sort = false, .align = 1, .tile = 1, .block = 1, .origin = x.data(),
+                      {.sort = false,
+                       .align = 1,
+                       .tile = 1,
+                       .block = 1,
+                       .origin = x.data(),
                        .origin_stride = x.outerStride()});
   Evaluators evaluators(program, 1);
   const auto& order = sorted.order();
@@ -81,7 +83,9 @@ void dense_cross(const Program& program, ConstMatrixView a, ConstMatrixView b, M
   const ConstMatrixView& column_points = along_a ? a : b;
   const PointSet columns(program, column_points, {.sort = false});
   const PointSet rows(program, row_points,
-                      {.sort = false, .align = simd::kPackedRows, .block = kTile,
+                      {.sort = false,
+                       .align = simd::kPackedRows,
+                       .block = kTile,
                        .origin = column_points.data(),
                        .origin_stride = column_points.outerStride()});
   Evaluators evaluators(program, kTile);

@@ -16,10 +16,10 @@ inline constexpr Index kInterleave = 16;
 
 struct VectorChunk {
   bool many = false;
-  Index first = 0;    // column of the caller's block
-  Index count = 0;    // columns that are real
-  Index width = 0;    // columns stored: 16, 4, 2 or 1
-  Index offset = 0;   // columns stored before this chunk
+  Index first = 0;   // column of the caller's block
+  Index count = 0;   // columns that are real
+  Index width = 0;   // columns stored: 16, 4, 2 or 1
+  Index offset = 0;  // columns stored before this chunk
 };
 
 std::vector<VectorChunk> plan_chunks(Index columns);
@@ -47,12 +47,12 @@ class StripMultiplier {
  public:
   StripMultiplier(const std::vector<VectorChunk>& chunks, Index max_columns);
 
-  const T* v_rows = nullptr;     // packed; null when there is no symmetry
+  const T* v_rows = nullptr;  // packed; null when there is no symmetry
   Index rows_padded = 0;
   const T* v_columns = nullptr;  // packed
   Index columns_padded = 0;
-  double* y_rows = nullptr;      // packed
-  double* y_columns = nullptr;   // packed; null when there is no symmetry
+  double* y_rows = nullptr;     // packed
+  double* y_columns = nullptr;  // packed; null when there is no symmetry
 
   /// Starts a panel of columns.
   void set_columns(Index begin, Index count);

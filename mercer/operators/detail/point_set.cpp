@@ -42,8 +42,8 @@ double dot_limit(Precision precision, Index features) {
   if (precision == Precision::float32) return 4;
   return features <= 64 ? 16 : 4;
 }
-// Largest coordinate of a group that float32 resolves well enough.
-constexpr double kLargestFloatCoordinate = 8;
+// Largest coordinate of a group whose rounding does not show in differences.
+double direct_limit(Precision precision) { return precision == Precision::float32 ? 8 : 16; }
 // Dot-family features up to here have products far inside the range of float32.
 constexpr double kLargestFloatFactor = 1e12;
 
@@ -135,9 +135,9 @@ void PointSet::fill_sources(ConstMatrixView x) {
           continue;
         }
         // Exact reduction first: the phase of a point far from the origin keeps its digits.
-        const double phase = 2 * std::numbers::pi *
-                             (std::remainder(value - origin[c * origin_stride], spec.period) /
-                              spec.period);
+        const double phase =
+            2 * std::numbers::pi *
+            (std::remainder(value - origin[c * origin_stride], spec.period) / spec.period);
         out[c * padded_ + k] = std::cos(phase);
         out[(d + c) * padded_ + k] = std::sin(phase);
       }
@@ -171,7 +171,7 @@ RowGroup PointSet::describe(Index begin, Index end) const {
     const double* source = this->source(leaf.source);
     const auto& centre = group.centres[static_cast<std::size_t>(leaf.source)];
     if (leaf.family != Family::distance) {
-      group.direct.push_back(false);
+      group.forms.push_back(simd::Form::dot);
       continue;
     }
     double largest_norm = 0;
@@ -188,16 +188,18 @@ RowGroup PointSet::describe(Index begin, Index end) const {
     }
     const auto features = static_cast<Index>(leaf.scale.size());
     const bool dot = may_use_dot(leaf) && largest_norm <= dot_limit(options_.precision, features);
-    group.direct.push_back(!dot);
-    group.wide = group.wide || (narrow && largest > kLargestFloatCoordinate);
+    const bool exact = largest > direct_limit(options_.precision);
+    group.forms.push_back(exact ? simd::Form::exact : dot ? simd::Form::dot : simd::Form::direct);
+    group.wide = group.wide || (narrow && exact);
   }
   return group;
 }
 
 bool PointSet::wants_split(const RowGroup& group) const {
-  if (group.wide) return !options_.wide && !huge_factors_;
-  for (std::size_t l = 0; l < program_.leaves.size(); ++l)
-    if (group.direct[l] && may_use_dot(program_.leaves[l])) return true;
+  for (std::size_t l = 0; l < program_.leaves.size(); ++l) {
+    if (group.forms[l] == simd::Form::exact) return true;
+    if (group.forms[l] == simd::Form::direct && may_use_dot(program_.leaves[l])) return true;
+  }
   return false;
 }
 
@@ -209,9 +211,8 @@ std::vector<RowGroup> PointSet::group(Index begin, Index end) const {
   const Index middle = begin + (tiles + 1) / 2 * options_.tile;
   auto groups = group(begin, middle);
   for (auto& g : group(middle, end)) groups.push_back(std::move(g));
-  const bool gained = std::any_of(groups.begin(), groups.end(), [&](const RowGroup& g) {
-    return g.wide != whole.wide || g.direct != whole.direct;
-  });
+  const bool gained = std::any_of(groups.begin(), groups.end(),
+                                  [&](const RowGroup& g) { return g.forms != whole.forms; });
   if (gained) return groups;
   return {std::move(whole)};
 }
@@ -228,8 +229,7 @@ Box PointSet::box(Index begin, Index end) const {
   return box;
 }
 
-bool PointSet::negligible(const Program& program, const Box& a, const Box& b,
-                          Precision precision) {
+bool PointSet::negligible(const Program& program, const Box& a, const Box& b, Precision precision) {
   std::vector<char> zero;
   // exp(-e) is 0 from here on, polynomial factors of the Matern profiles included.
   const double exponent = precision == Precision::float32 ? 100 : 760;

@@ -5,8 +5,9 @@
 // rounded: near pairs then have small coordinates, wherever the points lie. With
 // acc = a.b - |a|^2/2 - |b|^2/2 (`dot`, one operation a feature) the rounding error is about
 // u |a||b|, so it is used where the group is small in units of the lengthscale; otherwise
-// differences are squared (`direct`, two operations). A group whose coordinates are too large even
-// for that in float32 is evaluated in double (`wide`).
+// differences are squared (`direct`, two operations). Where even centred coordinates are many
+// lengthscales, differences are taken of the points as they are, in double (`exact`, three
+// operations; the group is then `wide` if float32 was asked for).
 #pragma once
 
 #include <vector>
@@ -23,7 +24,7 @@ struct RowGroup {
   Index begin = 0;
   Index end = 0;
   std::vector<std::vector<double>> centres;  // of each source
-  std::vector<char> direct;                  // of each leaf
+  std::vector<simd::Form> forms;             // of each leaf
   bool wide = false;
 };
 
@@ -42,10 +43,10 @@ struct Box {
 struct PointSetOptions {
   Precision precision = Precision::float64;
   bool sort = true;
-  Index align = kTile;          // the set is padded to a multiple of this with its last point
-  Index tile = kTile;           // smallest group
-  Index block = 1024;           // largest block
-  bool wide = false;            // evaluate all in double: another set it meets has huge factors
+  Index align = kTile;             // the set is padded to a multiple of this with its last point
+  Index tile = kTile;              // smallest group
+  Index block = 1024;              // largest block
+  bool wide = false;               // evaluate all in double: another set it meets has huge factors
   const double* origin = nullptr;  // phases of periodic leaves count from here; null: first point
   Index origin_stride = 0;
 };

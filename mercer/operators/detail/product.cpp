@@ -28,8 +28,8 @@ template <class T>
 class Pass {
  public:
   Pass(const Program& program, const PointSet& rows, const PointSet& columns,
-       const std::vector<VectorChunk>& chunks, ConstMatrixView v,
-       const std::vector<double>& scales, double* y, bool symmetric)
+       const std::vector<VectorChunk>& chunks, ConstMatrixView v, const std::vector<double>& scales,
+       double* y, bool symmetric)
       : program_(program),
         rows_(rows),
         columns_(columns),
@@ -95,8 +95,8 @@ class Pass {
 // The passes a precision needs: float32 falls back to double for groups that are wide.
 class Passes {
  public:
-  Passes(const Program& program, const PointSet& rows, const PointSet& columns,
-         Precision precision, ConstMatrixView v, bool symmetric)
+  Passes(const Program& program, const PointSet& rows, const PointSet& columns, Precision precision,
+         ConstMatrixView v, bool symmetric)
       : chunks_(plan_chunks(v.cols())),
         scales_(precision == Precision::float32
                     ? column_scales(v)
@@ -109,8 +109,8 @@ class Passes {
       narrow_ = std::make_unique<Pass<float>>(program, rows, columns, chunks_, v, scales_,
                                               y_.data(), symmetric);
     if (precision == Precision::float64 || rows.any_wide())
-      wide_ = std::make_unique<Pass<double>>(program, rows, columns, chunks_, v, scales_,
-                                             y_.data(), symmetric);
+      wide_ = std::make_unique<Pass<double>>(program, rows, columns, chunks_, v, scales_, y_.data(),
+                                             symmetric);
   }
 
   void run(const Unit& unit, int worker) {
@@ -143,11 +143,9 @@ void symmetric_product(const Program& program, const PointSet& points, Precision
                        ConstMatrixView v, MatrixView y) {
   if (v.cols() == 0 || points.size() == 0) return;
   Passes passes(program, points, points, precision, v, true);
-  tournament(static_cast<Index>(points.blocks().size()),
-             [&](Index i, Index j, Index, int worker) {
-               for_each_unit(points, i, j,
-                             [&](const Unit& unit) { passes.run(unit, worker); });
-             });
+  tournament(static_cast<Index>(points.blocks().size()), [&](Index i, Index j, Index, int worker) {
+    for_each_unit(points, i, j, [&](const Unit& unit) { passes.run(unit, worker); });
+  });
   passes.finish(y);
 }
 

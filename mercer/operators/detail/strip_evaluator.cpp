@@ -29,6 +29,7 @@ StripEvaluator<T>::StripEvaluator(const Program& program, StripShape shape, bool
     most_features = std::max(most_features, features);
     scales_.emplace_back(leaf.scale.size());
     centres_.emplace_back(leaf.scale.size());
+    late_scales_.emplace_back(leaf.scale.size());
     row_features_.emplace_back(rows * features);
     row_norms_.emplace_back(rows);
     column_features_.emplace_back(column_stride_ * features);
@@ -52,17 +53,21 @@ void StripEvaluator<T>::set_rows(const PointSet& rows, const RowGroup& group, In
     if (leaf.family == Family::constant) continue;
     const Index features = features_of(leaf);
     const bool distance = leaf.family == Family::distance;
-    const bool direct = distance && group.direct[l];
+    const auto form = group.forms[l];
     double gain = gradient_ ? 1.0 : kernels_.gain(leaf.profile);
     // acc of the direct form is a sum of squares without the half.
-    if (direct) gain *= std::sqrt(0.5);
+    if (form != simd::Form::dot) gain *= std::sqrt(0.5);
+    const bool exact = form == simd::Form::exact;
     for (std::size_t f = 0; f < leaf.scale.size(); ++f) {
-      scales_[l][f] = leaf.scale[f] * (distance ? gain : 1.0);
-      centres_[l][f] = distance ? group.centres[static_cast<std::size_t>(leaf.source)][f] : 0.0;
+      const double scale = leaf.scale[f] * (distance ? gain : 1.0);
+      scales_[l][f] = exact ? 1.0 : scale;
+      late_scales_[l][f] = static_cast<T>(scale);
+      centres_[l][f] =
+          distance && !exact ? group.centres[static_cast<std::size_t>(leaf.source)][f] : 0.0;
     }
     const Index stride = round_up(count, simd::kPackedRows);
     kernels_.centre(rows.source(leaf.source) + begin, rows.padded(), features, centres_[l].data(),
-                    scales_[l].data(), count, unpacked_.data(), stride, row_norms_[static_cast<std::size_t>(l)].data(),
+                    scales_[l].data(), count, unpacked_.data(), stride, row_norms_[l].data(),
                     norm_workspace_.data());
     T* packed = row_features_[l].data();
     for (Index p = 0; p < packs; ++p)
@@ -74,7 +79,8 @@ void StripEvaluator<T>::set_rows(const PointSet& rows, const RowGroup& group, In
     panels_[l].rows = row_features_[l].data();
     panels_[l].row_half_norms = distance ? row_norms_[l].data() : nullptr;
     panels_[l].features = features;
-    panels_[l].direct = direct;
+    panels_[l].form = form;
+    panels_[l].feature_scales = late_scales_[l].data();
   }
 }
 
@@ -85,9 +91,8 @@ void StripEvaluator<T>::set_columns(const PointSet& columns, Index begin, Index 
     const auto& leaf = program_.leaves[l];
     if (leaf.family == Family::constant) continue;
     kernels_.centre(columns.source(leaf.source) + begin, columns.padded(), features_of(leaf),
-                    centres_[l].data(), scales_[l].data(), num_columns_,
-                    column_features_[l].data(), column_stride_, column_norms_[l].data(),
-                    norm_workspace_.data());
+                    centres_[l].data(), scales_[l].data(), num_columns_, column_features_[l].data(),
+                    column_stride_, column_norms_[l].data(), norm_workspace_.data());
     panels_[l].columns = column_features_[l].data();
     panels_[l].column_half_norms = column_norms_[l].data();
     panels_[l].column_stride = column_stride_;

@@ -2,7 +2,8 @@
 //
 //   evaluator.set_rows(rows, group, begin, end);
 //   evaluator.set_columns(columns, c0, c1);
-//   const T* strip = evaluator.evaluate(row, 8);   // rows row .. row+8 of begin .. end, all columns
+//   const T* strip = evaluator.evaluate(row, 8);   // rows row .. row+8 of begin .. end, all
+//   columns
 //
 // Memory: (rows + panel) x features of each leaf, and a strip per program strip.
 #pragma once
@@ -44,6 +45,7 @@ class StripEvaluator {
   Index num_columns_ = 0;
   std::vector<std::vector<double>> scales_;   // of each leaf's features, for the current group
   std::vector<std::vector<double>> centres_;  // of each leaf's features, for the current group
+  std::vector<std::vector<T>> late_scales_;   // of the exact form
   std::vector<simd::LeafPanel<T>> panels_;
   std::vector<Buffer<T>> row_features_;
   std::vector<Buffer<T>> row_norms_;

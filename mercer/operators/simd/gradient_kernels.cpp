@@ -5,7 +5,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mercer/operators/simd/gradient_kernels.cpp"
 #include "hwy/foreach_target.h"
-
 #include "hwy/highway.h"
 #include "mercer/operators/simd/math-inl.hpp"
 #include "mercer/operators/simd/tile_kernels.hpp"
@@ -94,20 +93,22 @@ double dot(const double* a, const double* b, Index count) {
 
 HWY_INLINE double row_feature(const SlopeStrip& s, Index r, Index f) {
   const Index row = s.first_row + r;
-  return s.panel.rows[((row / kPackedRows) * s.panel.features + f) * kPackedRows +
-                      row % kPackedRows];
+  return s.panel
+      .rows[((row / kPackedRows) * s.panel.features + f) * kPackedRows + row % kPackedRows];
 }
 
 void squared_differences(const SlopeStrip& s, double* by_feature) {
   for (Index f = 0; f < s.panel.features; ++f) {
     const double* columns = s.panel.columns + f * s.panel.column_stride;
+    const bool exact = s.panel.form == Form::exact;
+    const P scale(exact ? s.panel.feature_scales[f] : 1.0);
     P sums[2] = {P(0.0), P(0.0)};
     for (Index r = 0; r < s.rows; ++r) {
       const P a(row_feature(s, r, f));
       const double* slope = s.slope + r * s.columns;
       for (Index j = 0; j < s.columns; j += 2 * lanes())
         for (int c = 0; c < 2; ++c) {
-          const P difference = a - load(columns + j + c * lanes());
+          const P difference = (a - load(columns + j + c * lanes())) * scale;
           sums[c] = mul_add(load(slope + j + c * lanes()) * difference, difference, sums[c]);
         }
     }
@@ -131,8 +132,7 @@ HWY_INLINE void moments_of_four_rows(const SlopeStrip& s, Index r, Index f, doub
     }
   }
   for (int k = 0; k < 4; ++k)
-    for (int c = 0; c < F; ++c)
-      out[(r + k) * s.panel.features + f + c] = sum_of_lanes(sums[k][c]);
+    for (int c = 0; c < F; ++c) out[(r + k) * s.panel.features + f + c] = sum_of_lanes(sums[k][c]);
 }
 
 void moments(const SlopeStrip& s, double* out, double* row_sums, double* column_sums) {
@@ -166,8 +166,8 @@ double period(const CircleStrip& s) {
       for (Index j = 0; j < s.columns; j += lanes()) {
         const P sine_of_difference =
             neg_mul_add(cosine_row, load(sine + j), sine_row * load(cosine + j));
-        sum = mul_add(load(s.slope + r * s.columns + j) * (x_row - load(x + j)),
-                      sine_of_difference, sum);
+        sum = mul_add(load(s.slope + r * s.columns + j) * (x_row - load(x + j)), sine_of_difference,
+                      sum);
       }
     }
     total += s.scale[c] * s.scale[c] * sum_of_lanes(sum);

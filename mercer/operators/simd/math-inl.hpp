@@ -34,16 +34,16 @@ struct Pack {
   HWY_INLINE explicit Pack(double value) : v(hn::Set(D(), static_cast<Lane>(value))) {}
 };
 
-#define MERCER_PACK template <class L> HWY_INLINE Pack<L>
+#define MERCER_PACK  \
+  template <class L> \
+  HWY_INLINE Pack<L>
 MERCER_PACK operator+(Pack<L> a, Pack<L> b) { return Pack<L>(hn::Add(a.v, b.v)); }
 MERCER_PACK operator-(Pack<L> a, Pack<L> b) { return Pack<L>(hn::Sub(a.v, b.v)); }
 MERCER_PACK operator*(Pack<L> a, Pack<L> b) { return Pack<L>(hn::Mul(a.v, b.v)); }
 MERCER_PACK operator/(Pack<L> a, Pack<L> b) { return Pack<L>(hn::Div(a.v, b.v)); }
 MERCER_PACK max(Pack<L> a, Pack<L> b) { return Pack<L>(hn::Max(a.v, b.v)); }
 MERCER_PACK min(Pack<L> a, Pack<L> b) { return Pack<L>(hn::Min(a.v, b.v)); }
-MERCER_PACK mul_add(Pack<L> a, Pack<L> b, Pack<L> c) {
-  return Pack<L>(hn::MulAdd(a.v, b.v, c.v));
-}
+MERCER_PACK mul_add(Pack<L> a, Pack<L> b, Pack<L> c) { return Pack<L>(hn::MulAdd(a.v, b.v, c.v)); }
 /// c - a b.
 MERCER_PACK neg_mul_add(Pack<L> a, Pack<L> b, Pack<L> c) {
   return Pack<L>(hn::NegMulAdd(a.v, b.v, c.v));
@@ -108,12 +108,16 @@ HWY_INLINE Pack<double> exp2(Pack<double> x) {
 
 /// For x >= 0; zero comes out as 0 or below 1e-15.
 HWY_INLINE Pack<float> sqrt(Pack<float> x) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  return Pack<float>(hn::Sqrt(x.v));
+#else
   using P = Pack<float>;
   x = max(x, P(1e-30));
   const P y(hn::ApproximateReciprocalSqrt(x.v));
   const P s = x * y;
   const P h = y * P(0.5);
   return mul_add(s, neg_mul_add(s, h, P(0.5)), s);
+#endif
 }
 
 HWY_INLINE Pack<double> sqrt(Pack<double> x) {
@@ -138,8 +142,8 @@ HWY_INLINE Pack<L> exp(Pack<L> x) {
 }
 
 template <class L>
-HWY_INLINE Pack<L> log(Pack<L> x) {
-  return Pack<L>(hn::Log(hn::ScalableTag<L>(), x.v));
+HWY_INLINE Pack<L> log1p(Pack<L> x) {
+  return Pack<L>(hn::Log1p(hn::ScalableTag<L>(), x.v));
 }
 
 /// By squaring; the exponent is at least 0.

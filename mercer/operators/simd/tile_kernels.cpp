@@ -3,12 +3,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mercer/operators/simd/tile_kernels.cpp"
-#include "hwy/foreach_target.h"
-
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "mercer/core/timer.hpp"
 #include "mercer/operators/simd/multiply-inl.hpp"
@@ -20,10 +19,15 @@ namespace HWY_NAMESPACE {
 
 template <class T>
 const TileKernels<T>* table() {
-  static const TileKernels<T> kernels = {
-      &gain,           &centre<T>,        &accumulate<T>, &profile<T>,
-      &combine<T>,     &multiply_few<T>,  &multiply_many<T>, &flush<T>,
-      static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()))};
+  static const TileKernels<T> kernels = {&gain,
+                                         &centre<T>,
+                                         &accumulate<T>,
+                                         &profile<T>,
+                                         &combine<T>,
+                                         &multiply_few<T>,
+                                         &multiply_many<T>,
+                                         &flush<T>,
+                                         static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()))};
   return &kernels;
 }
 const TileKernels<float>* float_table() { return table<float>(); }

@@ -17,7 +17,8 @@
 
 namespace mercer::operators::simd {
 
-/// Rows of a strip are packed four by four: feature f of row i is at [(i/4) * features + f]*4 + i%4.
+/// Rows of a strip are packed four by four: feature f of row i is at [(i/4) * features + f]*4 +
+/// i%4.
 inline constexpr Index kPackedRows = 4;
 /// Panels of columns are multiples of this, whatever the instruction set.
 inline constexpr Index kColumnAlign = 64;
@@ -25,19 +26,23 @@ inline constexpr Index kColumnAlign = 64;
 /// How a strip is written.
 enum class Write { store, add, multiply };
 
+/// How the features of a leaf meet.
+///   dot     acc = a.b - |a|^2/2 - |b|^2/2 (distance family), acc = a.b (dot family)
+///   direct  acc = -sum_f (a_f - b_f)^2
+///   exact   acc = -sum_f ((a_f - b_f) scale_f)^2: differences of the points as they are
+enum class Form : char { dot, direct, exact };
+
 /// One leaf prepared for some rows and a panel of columns.
-///   distance family, dot form:   acc = a.b - |a|^2/2 - |b|^2/2
-///   distance family, direct:     acc = -sum (a_f - b_f)^2
-///   dot family:                  acc = a.b
 template <class T>
 struct LeafPanel {
-  const T* rows = nullptr;             // packed
-  const T* columns = nullptr;          // feature f of column j at f * column_stride + j
-  const T* row_half_norms = nullptr;   // -|a|^2/2; null for the dot family
+  const T* rows = nullptr;            // packed
+  const T* columns = nullptr;         // feature f of column j at f * column_stride + j
+  const T* row_half_norms = nullptr;  // -|a|^2/2; null for the dot family
   const T* column_half_norms = nullptr;
   Index column_stride = 0;
+  const T* feature_scales = nullptr;  // exact form only
   Index features = 0;
-  bool direct = false;
+  Form form = Form::dot;
 };
 
 struct ProfileSpec {
@@ -54,13 +59,13 @@ struct StripProduct {
   const T* strip = nullptr;
   Index rows = 0;
   Index columns = 0;
-  Index vectors = 0;              // few: 1, 2 or 4; many: ignored, as it is the number of lanes
-  const T* column_v = nullptr;    // v at the columns
-  const T* row_v = nullptr;       // v at the rows
+  Index vectors = 0;            // few: 1, 2 or 4; many: ignored, as it is the number of lanes
+  const T* column_v = nullptr;  // v at the columns
+  const T* row_v = nullptr;     // v at the rows
   Index v_stride = 0;
-  double* row_y = nullptr;        // y at the rows, accumulated in double
+  double* row_y = nullptr;  // y at the rows, accumulated in double
   Index y_stride = 0;
-  T* column_y = nullptr;          // partial sums at the columns; null when there is no symmetry
+  T* column_y = nullptr;  // partial sums at the columns; null when there is no symmetry
   Index column_y_stride = 0;
 };
 

@@ -18,10 +18,23 @@ namespace HWY_NAMESPACE {
 /// terms by that of 64 plus that of d/64, and keeps a piece of the panel in cache.
 inline constexpr Index kFeatureChunk = 64;
 
+// Squares of this, summed over any sensible number of features, are finite.
+template <class T>
+inline constexpr double kLargestFeature = sizeof(T) == 4 ? 1e15 : 1e150;
+
+template <class T>
+HWY_INLINE Pack<T> exact_difference(const LeafPanel<T>& leaf, Pack<T> difference, Index f) {
+  const Pack<T> limit(kLargestFeature<T>);
+  const Pack<T> scale(hn::Set(hn::ScalableTag<T>(), leaf.feature_scales[f]));
+  return max(min(difference * scale, limit), Pack<T>(0.0) - limit);
+}
+
 // R rows (4 packed, or one of them) times G vectors of columns, features first .. last.
-template <class T, int R, int G, bool Direct>
-HWY_INLINE void add_features(const T* HWY_RESTRICT rows, const T* HWY_RESTRICT columns,
-                             Index stride, Index first, Index last, Pack<T> (&acc)[R][G]) {
+template <class T, int R, int G, Form F>
+HWY_INLINE void add_features(const LeafPanel<T>& leaf, const T* HWY_RESTRICT rows,
+                             const T* HWY_RESTRICT columns, Index first, Index last,
+                             Pack<T> (&acc)[R][G]) {
+  const Index stride = leaf.column_stride;
   const Index lanes = static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()));
   for (Index f = first; f < last; ++f) {
     Pack<T> b[G];
@@ -29,8 +42,9 @@ HWY_INLINE void add_features(const T* HWY_RESTRICT rows, const T* HWY_RESTRICT c
     for (int r = 0; r < R; ++r) {
       const Pack<T> a(hn::Set(hn::ScalableTag<T>(), rows[f * kPackedRows + r]));
       for (int g = 0; g < G; ++g) {
-        if constexpr (Direct) {
-          const Pack<T> difference = a - b[g];
+        if constexpr (F != Form::dot) {
+          Pack<T> difference = a - b[g];
+          if constexpr (F == Form::exact) difference = exact_difference(leaf, difference, f);
           acc[r][g] = neg_mul_add(difference, difference, acc[r][g]);
         } else {
           acc[r][g] = mul_add(a, b[g], acc[r][g]);
@@ -41,7 +55,7 @@ HWY_INLINE void add_features(const T* HWY_RESTRICT rows, const T* HWY_RESTRICT c
 }
 
 // One pack of rows against all columns, one chunk of features; later chunks add to what is there.
-template <class T, int R, bool Direct>
+template <class T, int R, Form F>
 HWY_INLINE void accumulate_rows(const LeafPanel<T>& leaf, const T* rows, const T* row_half_norms,
                                 Index first, Index last, Index columns, T* HWY_RESTRICT out) {
   constexpr int G = R == 1 ? 4 : 2;
@@ -52,11 +66,11 @@ HWY_INLINE void accumulate_rows(const LeafPanel<T>& leaf, const T* rows, const T
     for (int r = 0; r < R; ++r)
       for (int g = 0; g < G; ++g) {
         acc[r][g] = Pack<T>(hn::Zero(d));
-        if (!Direct && first == 0 && row_half_norms != nullptr)
-          acc[r][g] = Pack<T>(hn::Set(d, row_half_norms[r])) +
-                      load(leaf.column_half_norms + j + g * lanes);
+        if (F == Form::dot && first == 0 && row_half_norms != nullptr)
+          acc[r][g] =
+              Pack<T>(hn::Set(d, row_half_norms[r])) + load(leaf.column_half_norms + j + g * lanes);
       }
-    add_features<T, R, G, Direct>(rows, leaf.columns + j, leaf.column_stride, first, last, acc);
+    add_features<T, R, G, F>(leaf, rows, leaf.columns + j, first, last, acc);
     for (int r = 0; r < R; ++r)
       for (int g = 0; g < G; ++g) {
         T* to = out + r * columns + j + g * lanes;
@@ -65,25 +79,24 @@ HWY_INLINE void accumulate_rows(const LeafPanel<T>& leaf, const T* rows, const T
   }
 }
 
-template <class T, bool Direct>
+template <class T, Form F>
 void accumulate_strip(const LeafPanel<T>& leaf, Index first_row, Index rows, Index columns,
                       T* acc) {
-  const bool norms = !Direct && leaf.row_half_norms != nullptr;
+  const bool norms = F == Form::dot && leaf.row_half_norms != nullptr;
   for (Index i = 0; i < rows;) {
     const Index row = first_row + i;
-    const T* packed = leaf.rows + (row / kPackedRows) * kPackedRows * leaf.features +
-                      row % kPackedRows;
+    const T* packed =
+        leaf.rows + (row / kPackedRows) * kPackedRows * leaf.features + row % kPackedRows;
     const T* half_norms = norms ? leaf.row_half_norms + row : nullptr;
     const bool whole = row % kPackedRows == 0 && i + kPackedRows <= rows;
     Index first = 0;
     do {
       const Index last = HWY_MIN(leaf.features, first + kFeatureChunk);
       if (whole) {
-        accumulate_rows<T, kPackedRows, Direct>(leaf, packed, half_norms, first, last, columns,
-                                                acc + i * columns);
+        accumulate_rows<T, kPackedRows, F>(leaf, packed, half_norms, first, last, columns,
+                                           acc + i * columns);
       } else {
-        accumulate_rows<T, 1, Direct>(leaf, packed, half_norms, first, last, columns,
-                                      acc + i * columns);
+        accumulate_rows<T, 1, F>(leaf, packed, half_norms, first, last, columns, acc + i * columns);
       }
       first = last;
     } while (first < leaf.features);
@@ -93,10 +106,13 @@ void accumulate_strip(const LeafPanel<T>& leaf, Index first_row, Index rows, Ind
 
 template <class T>
 void accumulate(const LeafPanel<T>& leaf, Index first_row, Index rows, Index columns, T* acc) {
-  if (leaf.direct) {
-    accumulate_strip<T, true>(leaf, first_row, rows, columns, acc);
-  } else {
-    accumulate_strip<T, false>(leaf, first_row, rows, columns, acc);
+  switch (leaf.form) {
+    case Form::dot:
+      return accumulate_strip<T, Form::dot>(leaf, first_row, rows, columns, acc);
+    case Form::direct:
+      return accumulate_strip<T, Form::direct>(leaf, first_row, rows, columns, acc);
+    case Form::exact:
+      return accumulate_strip<T, Form::exact>(leaf, first_row, rows, columns, acc);
   }
 }
 
@@ -262,8 +278,7 @@ template <class T>
 void centre(const double* source, Index stride, Index features, const double* middle,
             const double* scale, Index count, T* out, Index out_stride, T* half_norms,
             double* workspace) {
-  // Squares of clamped features still have a finite sum over any sensible number of them.
-  const double limit = sizeof(T) == 4 ? 1e15 : 1e150;
+  const double limit = kLargestFeature<T>;
   double* HWY_RESTRICT norms = workspace;
   for (Index j = 0; j < count; ++j) norms[j] = 0;
   for (Index f = 0; f < features; ++f) {
