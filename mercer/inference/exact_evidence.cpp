@@ -52,7 +52,8 @@ Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
   Matrix g = basis.transpose() * out.basis_solves;
   g = 0.5 * (g + g.transpose()).eval();
   const Eigen::LLT<Matrix> factor(g);
-  if (factor.info() != Eigen::Success)
+  constexpr double kCollinear = 1e-13;  // a reciprocal condition number that is rounding only
+  if (factor.info() != Eigen::Success || factor.rcond() < kCollinear)
     throw NotPositiveDefinite(
         "the columns of the mean (constant or linear trend) are linearly dependent on these data; "
         "use --mean zero or drop collinear inputs",

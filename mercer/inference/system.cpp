@@ -96,7 +96,6 @@ void RegularizedSystem::Impl::build_iterative(const kernels::Kernel& kernel, con
   if (choice.preconditioner == "none") return;
   preconditioners::PreconditionerOptions options;
   options.rank = choice.rank;
-  options.seed = choice.seed;
   auto built = preconditioners::make(choice.preconditioner, *exact, noise, options);
   preconditioner = std::move(built.preconditioner);
   rank = built.report.rank;

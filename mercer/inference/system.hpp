@@ -32,7 +32,6 @@ struct SystemChoice {
   SolvePrecision precision = SolvePrecision::float64;
   double tolerance = 1e-6;  // |b - H x| <= tolerance |b|, column by column
   int max_iterations = 1000;
-  std::uint64_t seed = 0;
 };
 
 /// What a solve did and how good its answer is.

@@ -26,6 +26,10 @@ std::string line(std::string_view name, std::string_view summary) {
 
 }  // namespace
 
+bool takes_rank(const std::string& preconditioner) {
+  return preconditioner != "none" && preconditioners::preconditioner(preconditioner).takes_rank;
+}
+
 std::vector<std::string> solver_names() {
   std::vector<std::string> names = {"auto", "cholesky"};
   for (const auto& entry : krylov::solvers()) names.emplace_back(entry.name);
@@ -34,7 +38,7 @@ std::vector<std::string> solver_names() {
 
 std::vector<std::string> preconditioner_names() {
   std::vector<std::string> names = {"auto", "none"};
-  for (const auto& entry : preconditioners::registry())
+  for (const auto& entry : preconditioners::preconditioners())
     if (entry.name != "none") names.emplace_back(entry.name);
   return names;
 }
@@ -49,6 +53,9 @@ void check(const MethodOptions& options) {
   check_choice("precision", options.precision, {"auto", "double", "mixed", "single"});
   check_choice("solver", options.solver, solver_names());
   check_choice("preconditioner", options.preconditioner, preconditioner_names());
+  if (options.rank && options.preconditioner != "auto" && !takes_rank(options.preconditioner))
+    throw InvalidArgument(
+        fmt::format("--rank has no meaning for the preconditioner '{}'", options.preconditioner));
 }
 
 void check(const TrainOptions& options) {
@@ -68,7 +75,7 @@ std::string describe_solvers() {
 std::string describe_preconditioners() {
   std::string text =
       line("auto", "what the plan finds quickest") + line("none", "plain iterations");
-  for (const auto& entry : preconditioners::registry())
+  for (const auto& entry : preconditioners::preconditioners())
     if (entry.name != "none") text += line(entry.name, entry.summary);
   return text;
 }

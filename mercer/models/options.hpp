@@ -62,6 +62,8 @@ void check(const TrainOptions& options);
 /// The names that --solver and --preconditioner take.
 std::vector<std::string> solver_names();
 std::vector<std::string> preconditioner_names();
+/// Whether --rank means something for this preconditioner.
+bool takes_rank(const std::string& preconditioner);
 
 /// One line per choice, for --help: "cg          conjugate gradients, ...".
 std::string describe_solvers();

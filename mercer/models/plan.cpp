@@ -83,14 +83,12 @@ double guessed_iterations(const Problem& p, const SystemChoice& choice) {
 preconditioners::PreconditionerOptions preconditioner_options(const SystemChoice& choice) {
   preconditioners::PreconditionerOptions options;
   options.rank = choice.rank;
-  options.seed = choice.seed;
   return options;
 }
 
 Candidate direct_candidate(const Problem& p, SystemChoice choice) {
   choice.solver = "cholesky";
   choice.preconditioner = "none";
-  choice.rank.reset();
   choice.precision = SolvePrecision::float64;
   const auto n = static_cast<double>(p.n());
   Candidate c;
@@ -125,11 +123,13 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
   double build = 0;
   double per_iteration = product_seconds(p, choice, p.columns());
   if (choice.preconditioner != "none") {
-    const auto& entry = preconditioners::find(choice.preconditioner);
+    const auto& entry = preconditioners::preconditioner(choice.preconditioner);
     const auto options = preconditioner_options(choice);
     c.row.bytes += entry.bytes(p.n(), options);
     // Thin products run at perhaps a quarter of the speed of a factorisation.
-    build = 4 * entry.build_flops(p.n(), p.d(), options) / p.speed.flops;
+    build = 4 * entry.build_flops(p.n(), p.d(), options) / p.speed.flops +
+            n * static_cast<double>(entry.kernel_columns(p.n(), options)) *
+                p.speed.pair_seconds_double * 2;
     per_iteration += 4 * columns * entry.apply_flops(p.n(), options) / p.speed.flops;
   }
   if (choice.op == OperatorKind::stored) build += 0.5 * n * n * p.speed.pair_seconds_double;
@@ -149,8 +149,6 @@ std::vector<Candidate> solve_candidates(const Problem& p) {
   SystemChoice base;
   base.tolerance = p.method.tolerance;
   base.max_iterations = p.method.max_iterations;
-  base.seed = p.method.seed;
-  base.rank = p.method.rank;
   std::vector<Candidate> out = {direct_candidate(p, base)};
   base.solver = p.method.solver == "auto" || p.method.solver == "cholesky" ? "cg" : p.method.solver;
   std::vector<std::string> names = {"none", "pivoted-cholesky"};
@@ -167,6 +165,7 @@ std::vector<Candidate> solve_candidates(const Problem& p) {
         base.op = op;
         base.precision = precision;
         base.preconditioner = name;
+        base.rank = takes_rank(name) ? p.method.rank : std::nullopt;
         out.push_back(iterative_candidate(p, base));
       }
     }
