@@ -1,0 +1,20 @@
+// K ~ F F': what the low-rank approximations of a kernel matrix have in common.
+#pragma once
+
+#include <vector>
+
+#include "mercer/core/types.hpp"
+
+namespace mercer::approximations {
+
+struct LowRank {
+  Matrix factor;                // F, N x rank
+  std::vector<Index> pivots;    // the points whose columns were used, in order
+  double trace = 0;             // of K
+  double trace_error = 0;       // of K - F F'
+  Index columns_evaluated = 0;  // columns of K computed (N kernel values each)
+  bool exhausted = false;       // nothing of K was left, to rounding, before the rank asked for
+  Index rank() const { return factor.cols(); }
+};
+
+}  // namespace mercer::approximations

@@ -1,0 +1,27 @@
+#include "mercer/preconditioners/jacobi.hpp"
+
+#include "mercer/core/error.hpp"
+
+namespace mercer::preconditioners {
+
+Jacobi::Jacobi(const operators::KernelOperator& k, double noise_variance)
+    : d_(k.diagonal().array() + noise_variance) {
+  if (d_.size() > 0 && (!(d_.minCoeff() > 0) || !d_.allFinite()))
+    throw InvalidArgument(
+        "jacobi: the diagonal of the kernel matrix plus noise must be positive and finite");
+}
+
+void Jacobi::solve(ConstMatrixView r, MatrixView z) const {
+  if (r.rows() != size()) throw DimensionMismatch("Jacobi: rows of r", r.rows(), "size", size());
+  for (Index j = 0; j < r.cols(); ++j) z.col(j).array() = r.col(j).array() / d_.array();
+}
+
+double Jacobi::log_det() const { return d_.array().log().sum(); }
+
+void Jacobi::sample(Rng& rng, MatrixView z) const {
+  if (z.rows() != size()) throw DimensionMismatch("Jacobi: rows of z", z.rows(), "size", size());
+  rng.fill_normal(z);
+  for (Index j = 0; j < z.cols(); ++j) z.col(j).array() *= d_.array().sqrt();
+}
+
+}  // namespace mercer::preconditioners

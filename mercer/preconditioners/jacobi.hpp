@@ -1,0 +1,24 @@
+// P = diag(K) + s2 I.
+//   Cost: N kernel values to build, N flops to apply.
+//   When not: stationary kernels, whose diagonal is constant: it then changes nothing.
+#pragma once
+
+#include "mercer/linalg/linear_operator.hpp"
+#include "mercer/operators/kernel_operator.hpp"
+
+namespace mercer::preconditioners {
+
+class Jacobi final : public linalg::Preconditioner {
+ public:
+  Jacobi(const operators::KernelOperator& k, double noise_variance);
+
+  Index size() const override { return d_.size(); }
+  void solve(ConstMatrixView r, MatrixView z) const override;
+  double log_det() const override;
+  void sample(Rng& rng, MatrixView z) const override;
+
+ private:
+  Vector d_;
+};
+
+}  // namespace mercer::preconditioners

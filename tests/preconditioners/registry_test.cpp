@@ -1,0 +1,167 @@
+// The laws that every preconditioner obeys, and what the registry promises.
+#include "mercer/preconditioners/registry.hpp"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Eigenvalues>
+#include <cmath>
+#include <string>
+
+#include "mercer/core/error.hpp"
+#include "mercer/krylov/cg.hpp"
+#include "mercer/preconditioners/pivoted_cholesky.hpp"
+#include "tests/testing/dense_problems.hpp"
+#include "tests/testing/small_gp.hpp"
+
+namespace mercer::preconditioners {
+namespace {
+
+using testing::random_matrix;
+using testing::small_gp;
+
+/// P from its own inverse: what solve() means, as a dense matrix.
+Matrix dense_inverse(const linalg::Preconditioner& p) {
+  Matrix inverse(p.size(), p.size());
+  p.solve(Matrix::Identity(p.size(), p.size()), inverse);
+  return inverse;
+}
+
+class Preconditioners : public ::testing::TestWithParam<PreconditionerInfo> {
+ protected:
+  Built build(const testing::SmallGp& gp, const PreconditionerOptions& options = {}) {
+    return make(GetParam().name, gp.kernel_operator, gp.noise, options);
+  }
+};
+
+TEST_P(Preconditioners, SolveIsTheInverseOfASymmetricPositiveMatrix) {
+  const auto gp = small_gp({.num_points = 150, .kernel = "matern52:iso"});
+  const auto built = build(gp);
+  const Matrix inverse = dense_inverse(*built.preconditioner);
+  EXPECT_LE((inverse - inverse.transpose()).norm(), 1e-12 * inverse.norm());
+  EXPECT_GT(Eigen::SelfAdjointEigenSolver<Matrix>(inverse).eigenvalues()(0), 0.0);
+  const Matrix p = inverse.inverse(), v = random_matrix(150, 3, 1);
+  Matrix z(150, 3);
+  built.preconditioner->solve(p * v, z);
+  EXPECT_LE((z - v).norm(), 1e-8 * v.norm());
+}
+
+TEST_P(Preconditioners, LogDeterminantIsTheDenseOne) {
+  const auto gp = small_gp({.num_points = 90});
+  const auto built = build(gp);
+  const Matrix inverse = dense_inverse(*built.preconditioner);
+  const double expected = -inverse.ldlt().vectorD().array().log().sum();
+  EXPECT_NEAR(built.preconditioner->log_det(), expected, 1e-8 * std::abs(expected) + 1e-8);
+}
+
+TEST_P(Preconditioners, SamplesHaveItsCovariance) {
+  const Index n = 30, draws = 20000;
+  const auto gp = small_gp({.num_points = n, .noise = 0.1});
+  const auto built = build(gp);
+  const Matrix p = dense_inverse(*built.preconditioner).inverse();
+  Rng rng(5, "samples");
+  Matrix z(n, draws);
+  built.preconditioner->sample(rng, z);
+  const Matrix covariance = z * z.transpose() / static_cast<double>(draws);
+  // The relative Frobenius error has mean about sqrt(n / draws); three times that is never met
+  // by chance.
+  EXPECT_LE((covariance - p).norm(), 3 * std::sqrt(double(n) / draws) * p.norm());
+  EXPECT_LE(z.rowwise().mean().norm(), 5 * std::sqrt(p.trace() / draws));
+}
+
+TEST_P(Preconditioners, HardCasesAreClean) {
+  const testing::SmallGpOptions cases[] = {
+      {.num_points = 1},
+      {.num_points = 2, .noise = 1e-12},
+      {.num_points = 60, .noise = 1e-12, .lengthscale = 5},
+      {.num_points = 60, .duplicate_points = true},
+      {.num_points = 60, .noise = 1e-12, .duplicate_points = true},
+      {.num_points = 60, .lengthscale = 1e-6},
+      {.num_points = 60, .lengthscale = 1e6}};
+  for (const auto& options : cases) {
+    const auto gp = small_gp(options);
+    PreconditionerOptions asked;
+    if (GetParam().takes_rank) asked.rank = 100;  // more than there are points
+    const auto built = build(gp, asked);
+    const Matrix r = random_matrix(options.num_points, 2, 1);
+    Matrix z(options.num_points, 2);
+    built.preconditioner->solve(r, z);
+    EXPECT_TRUE(z.allFinite());
+    for (Index j = 0; j < 2; ++j) EXPECT_GT(r.col(j).dot(z.col(j)), 0.0);
+    EXPECT_TRUE(std::isfinite(built.preconditioner->log_det()));
+    EXPECT_LE(built.report.rank, options.num_points);
+  }
+}
+
+TEST_P(Preconditioners, CgConvergesToTheSameAnswer) {
+  const auto gp = small_gp({.num_points = 120, .noise = 1e-3});
+  const auto built = build(gp);
+  Matrix x = Matrix::Zero(120, 1);
+  const auto result = krylov::cg(gp.a, gp.y, x, {.tolerance = 1e-10, .max_iterations = 5000},
+                                 {.preconditioner = built.preconditioner.get()});
+  EXPECT_TRUE(result.converged());
+  const Matrix exact = gp.a.matrix().ldlt().solve(gp.y);
+  // Residual 1e-10 times the condition number 1e5.
+  EXPECT_LE((x - exact).norm(), 1e-5 * exact.norm());
+}
+
+TEST_P(Preconditioners, CostsAreStatedAndReported) {
+  const auto gp = small_gp({.num_points = 120});
+  const auto built = build(gp);
+  const auto& info = GetParam();
+  EXPECT_EQ(built.report.name, info.name);
+  EXPECT_GT(info.bytes(120, {}), 0);
+  EXPECT_GT(info.apply_flops(120, {}), 0);
+  EXPECT_GT(info.build_flops(120, 2, {}), 0);
+  EXPECT_LE(built.report.bytes, info.bytes(120, {}));
+  EXPECT_LE(built.report.kernel_columns, info.kernel_columns(120, {}));
+}
+
+std::vector<PreconditionerInfo> all_but_none() {
+  const auto all = preconditioners();
+  return {all.begin() + 1, all.end()};
+}
+
+std::string test_name(const ::testing::TestParamInfo<PreconditionerInfo>& test) {
+  std::string name(test.param.name);
+  for (char& c : name)
+    if (c == '-') c = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, Preconditioners, ::testing::ValuesIn(all_but_none()), test_name);
+
+TEST(PreconditionerRegistry, NoneIsNoPreconditioner) {
+  const auto gp = small_gp();
+  EXPECT_EQ(make("none", gp.kernel_operator, gp.noise).preconditioner, nullptr);
+  EXPECT_THROW(make("none", gp.kernel_operator, gp.noise, {.rank = 3}), InvalidArgument);
+  EXPECT_THROW(make("no-such", gp.kernel_operator, gp.noise), InvalidArgument);
+}
+
+TEST(PreconditionerRegistry, TheDefaultRankGrowsLikeTheRoot) {
+  EXPECT_EQ(default_rank(10), 10);
+  EXPECT_EQ(default_rank(500), 100);
+  EXPECT_EQ(default_rank(10000), 400);
+  EXPECT_EQ(default_rank(1000000), 1000);
+}
+
+TEST(PivotedCholesky, WithEveryPointSolvesAtOnce) {
+  const auto gp = small_gp({.num_points = 60, .noise = 1e-2, .seed = 7});
+  const PivotedCholesky p(gp.kernel_operator, gp.noise, {.rank = 60});
+  Matrix x = Matrix::Zero(60, 1);
+  const auto result = krylov::cg(gp.a, gp.y, x, {.tolerance = 1e-8}, {.preconditioner = &p});
+  EXPECT_TRUE(result.converged());
+  EXPECT_LE(result.iterations, 2);
+}
+
+TEST(PivotedCholesky, SavesIterations) {
+  const auto gp = small_gp({.num_points = 300, .noise = 1e-3, .lengthscale = 1.5});
+  const PivotedCholesky p(gp.kernel_operator, gp.noise, {.rank = 40});
+  Matrix x = Matrix::Zero(300, 1), y = x;
+  const auto with = krylov::cg(gp.a, gp.y, x, {}, {.preconditioner = &p});
+  const auto without = krylov::cg(gp.a, gp.y, y);
+  EXPECT_TRUE(with.converged() && without.converged());
+  EXPECT_LT(4 * with.iterations, without.iterations);
+}
+
+}  // namespace
+}  // namespace mercer::preconditioners

@@ -1,0 +1,133 @@
+#include "mercer/preconditioners/woodbury.hpp"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Eigenvalues>
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "tests/testing/dense_problems.hpp"
+
+namespace mercer::preconditioners {
+namespace {
+
+using testing::random_matrix;
+
+/// Columns that shrink from 1 to `last`, as those of a pivoted Cholesky factor do.
+Matrix decaying_factor(Index n, Index k, double last) {
+  Matrix f = random_matrix(n, k, 3) / std::sqrt(static_cast<double>(n));
+  for (Index j = 0; j < k; ++j)
+    f.col(j) *= std::pow(last, static_cast<double>(j) / static_cast<double>(k - 1));
+  return f;
+}
+
+struct Case {
+  double last, noise;
+};
+
+// From benign to hopeless in the textbook form: S_1 / noise from 1 to 1e12.
+class WoodburyCases : public ::testing::TestWithParam<Case> {};
+
+TEST_P(WoodburyCases, SolveIsBackwardStable) {
+  const auto [last, noise] = GetParam();
+  const Index n = 120;
+  const Matrix f = decaying_factor(n, 30, last);
+  const Matrix p = f * f.transpose() + noise * Matrix::Identity(n, n);
+  const Woodbury woodbury(Matrix(f), noise);
+  // A generic right-hand side, and one in the range of F, whose solution is large there.
+  Matrix r(n, 2);
+  r.col(0) = random_matrix(n, 1, 4);
+  r.col(1) = f.rowwise().sum();
+  Matrix z(n, 2);
+  woodbury.solve(r, z);
+  // Rounding of v - U U'v, which P multiplies by up to S_1 (and no further than 1e10, from where
+  // it is projected twice), besides backward stability.
+  const double spread = std::min(p.norm() / noise, 1e10);
+  for (Index j = 0; j < 2; ++j)
+    EXPECT_LE((r.col(j) - p * z.col(j)).norm(),
+              1e-13 * p.norm() * z.col(j).norm() + 4e-16 * spread * r.col(j).norm());
+}
+
+TEST_P(WoodburyCases, SolveIsSymmetricAndPositive) {
+  const auto [last, noise] = GetParam();
+  const Index n = 60;
+  const Woodbury woodbury(decaying_factor(n, 20, last), noise);
+  Matrix inverse(n, n);
+  woodbury.solve(Matrix::Identity(n, n), inverse);
+  EXPECT_LE((inverse - inverse.transpose()).norm(), 1e-12 * inverse.norm());
+  const Vector eigenvalues =
+      Eigen::SelfAdjointEigenSolver<Matrix>(0.5 * (inverse + inverse.transpose())).eigenvalues();
+  // 1/(1 + S_1) may drown in rounding of 1/noise, but only in that.
+  EXPECT_GE(eigenvalues(0), -1e-14 / noise);
+  EXPECT_LE(eigenvalues(n - 1), (1 + 1e-12) / noise);
+}
+
+TEST_P(WoodburyCases, LogDeterminantMatchesTheEigenvalues) {
+  const auto [last, noise] = GetParam();
+  const Index n = 80;
+  const Matrix f = decaying_factor(n, 25, last);
+  const Vector singular = Eigen::JacobiSVD<Matrix>(f).singularValues();
+  const double expected =
+      (singular.array().square() + noise).log().sum() + (n - 25) * std::log(noise);
+  EXPECT_NEAR(Woodbury(Matrix(f), noise).log_det(), expected, 1e-8 * std::abs(expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(Spread, WoodburyCases,
+                         ::testing::Values(Case{1, 1}, Case{1, 1e-2}, Case{1e-3, 1e-4},
+                                           Case{1e-4, 1e-8}, Case{1e-6, 1e-12}));
+
+TEST(Woodbury, TakesAnyPositiveDiagonal) {
+  const Index n = 50;
+  const Matrix f = random_matrix(n, 8, 1);
+  const Vector d = random_matrix(n, 1, 2).array().square() + 0.1;
+  const Matrix p = f * f.transpose() + Matrix(d.asDiagonal());
+  const Woodbury woodbury(Matrix(f), d);
+  const Matrix v = random_matrix(n, 3, 3);
+  Matrix z(n, 3);
+  woodbury.solve(p * v, z);
+  EXPECT_LE((z - v).norm(), 1e-11 * v.norm());
+  EXPECT_NEAR(woodbury.log_det(), p.ldlt().vectorD().array().log().sum(), 1e-10);
+}
+
+TEST(Woodbury, LeavesOutDirectionsThatAreNotThere) {
+  Matrix f = random_matrix(40, 6, 1);
+  f.col(4) = f.col(1);
+  f.col(5).setZero();
+  const Matrix p = f * f.transpose() + 0.1 * Matrix::Identity(40, 40);
+  const Woodbury woodbury(Matrix(f), 0.1);
+  EXPECT_EQ(woodbury.rank(), 4);
+  EXPECT_EQ(woodbury.dropped(), 2);
+  const Matrix v = random_matrix(40, 1, 3);
+  Matrix z(40, 1);
+  woodbury.solve(p * v, z);
+  EXPECT_LE((z - v).norm(), 1e-10 * v.norm());
+}
+
+TEST(Woodbury, WithoutColumnsIsTheDiagonal) {
+  const Woodbury woodbury(Matrix(5, 0), 4.0);
+  Matrix z(5, 1);
+  woodbury.solve(Matrix::Ones(5, 1), z);
+  EXPECT_TRUE(z.isApprox(Matrix::Constant(5, 1, 0.25)));
+  EXPECT_DOUBLE_EQ(woodbury.log_det(), 5 * std::log(4.0));
+}
+
+TEST(Woodbury, SameBitsOnAnyNumberOfThreads) {
+  const Matrix f = decaying_factor(5000, 40, 1e-4), r = random_matrix(5000, 12, 5);
+  std::vector<Matrix> results;
+  for (const int threads : {1, 2, 3}) {
+    const testing::WithThreads scope(threads);
+    results.emplace_back(5000, 12);
+    Woodbury(Matrix(f), 1e-6).solve(r, results.back());
+  }
+  EXPECT_TRUE(testing::same_bits(results[0], results[1]));
+  EXPECT_TRUE(testing::same_bits(results[0], results[2]));
+}
+
+TEST(Woodbury, RefusesANoiseThatIsNotPositive) {
+  EXPECT_THROW(Woodbury(Matrix::Ones(3, 1), 0.0), InvalidArgument);
+  EXPECT_THROW(Woodbury(Matrix::Ones(3, 1), -1.0), InvalidArgument);
+  EXPECT_THROW(Woodbury(Matrix::Ones(3, 1), Vector::Ones(2)), DimensionMismatch);
+}
+
+}  // namespace
+}  // namespace mercer::preconditioners
