@@ -54,10 +54,10 @@ class Trainer {
   void load_checkpoint();
   void write_checkpoint();
   Stage make_stage(const std::string& name, Index rows) const;
-  optim::LbfgsResult climb(const Stage& stage, const Vector& start, double share_from,
-                           double share_to);
+  optim::MinimizeResult climb(const Stage& stage, const Vector& start, double share_from,
+                              double share_to);
   Vector random_start(int index) const;
-  void add(const optim::LbfgsResult& result);
+  void add(const optim::MinimizeResult& result);
 
   inference::RegressionProblem problem_;
   ConstMatrixView x_;
@@ -70,7 +70,7 @@ class Trainer {
   optim::ReplayLog log_;
   Timer since_checkpoint_;
   bool unsaved_ = false;
-  Vector lower_, upper_;
+  optim::Box box_;
   TrainReport report_;
 };
 
@@ -80,18 +80,19 @@ void Trainer::set_bounds() {
   const Vector start = problem_.log_parameters();
   const auto lengths = problem_.kernel.is_lengthscale();
   const Index p = start.size();
-  lower_ = start.array() - kLogBound;
-  upper_ = start.array() + kLogBound;
+  Vector lower = start.array() - kLogBound;
+  Vector upper = start.array() + kLogBound;
   for (Index i = 0; i + 1 < p; ++i) {
     // Shapes (alpha, period, offset) wander less far before they stop to matter.
     const auto index = static_cast<std::size_t>(i);
     if (!lengths[index] && !problem_.kernel.is_variance()[index]) {
-      lower_(i) = start(i) - 0.5 * kLogBound;
-      upper_(i) = start(i) + 0.5 * kLogBound;
+      lower(i) = start(i) - 0.5 * kLogBound;
+      upper(i) = start(i) + 0.5 * kLogBound;
     }
   }
   const double target_variance = std::max(y_.array().square().mean(), 1e-300);
-  lower_(p - 1) = std::min(std::log(kLeastNoise * target_variance), start(p - 1) - 1);
+  lower(p - 1) = std::min(std::log(kLeastNoise * target_variance), start(p - 1) - 1);
+  box_ = optim::Box(std::move(lower), std::move(upper));
 }
 
 void Trainer::load_checkpoint() {
@@ -104,25 +105,21 @@ void Trainer::load_checkpoint() {
                     "it or name another file",
                     options_.checkpoint));
   const auto found = file.arrays.find("evaluations");
-  const Index p = lower_.size();
+  const Index p = box_.lower().size();
   if (found == file.arrays.end() || found->second.rows() != 2 * p + 1)
     throw ModelFileError(fmt::format("checkpoint '{}' is damaged", options_.checkpoint));
   const Matrix& table = found->second;
-  for (Index j = 0; j < table.cols(); ++j)
-    log_.append({table.col(j).head(p), table(p, j), table.col(j).tail(p)});
-  report_.resumed_evaluations = static_cast<int>(table.cols());
+  log_ = optim::ReplayLog::unpacked({table.data(), static_cast<std::size_t>(table.size())}, p);
 }
 
 void Trainer::write_checkpoint() {
   if (options_.checkpoint.empty()) return;
   ArrayFile file;
   file.header = {{"kind", "checkpoint"}, {"identity", fmt::format("{:016x}", identity_)}};
-  const auto& entries = log_.entries();
-  const Index p = lower_.size();
-  Matrix table(2 * p + 1, static_cast<Index>(entries.size()));
-  for (std::size_t j = 0; j < entries.size(); ++j)
-    table.col(static_cast<Index>(j)) << entries[j].theta, entries[j].value, entries[j].gradient;
-  file.arrays["evaluations"] = std::move(table);
+  const auto numbers = log_.packed();
+  const auto rows = 2 * box_.lower().size() + 1;
+  file.arrays["evaluations"] =
+      Eigen::Map<const Matrix>(numbers.data(), rows, static_cast<Index>(numbers.size()) / rows);
   write_array_file(options_.checkpoint, file);
   since_checkpoint_ = Timer();
   unsaved_ = false;
@@ -144,22 +141,21 @@ Vector Trainer::random_start(int index) const {
     theta(i) +=
         lengths[static_cast<std::size_t>(i)] ? common + 0.4 * rng.normal() : 0.5 * rng.normal();
   theta(theta.size() - 1) += 1.5 * rng.normal() - 1.0;
-  return theta.cwiseMax(lower_ + Vector::Constant(theta.size(), 0.1))
-      .cwiseMin(upper_ - Vector::Constant(theta.size(), 0.1));
+  return box_.inside(theta);
 }
 
-optim::LbfgsResult Trainer::climb(const Stage& stage, const Vector& start, double share_from,
-                                  double share_to) {
+optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, double share_from,
+                                     double share_to) {
   const auto rows = static_cast<double>(stage.x.rows());
   auto problem = problem_;
   // The objective is the negative log likelihood per row, so that tolerances fit all sizes.
-  const optim::Objective live = [&](const Vector& theta, Vector& gradient) {
+  const optim::Objective live = [&](ConstVectorView theta, VectorView gradient) {
     problem.set_log_parameters(theta);
     const auto evidence = inference::exact_evidence(problem, stage.x, stage.y, true);
     gradient = -evidence.gradient / rows;
     return -evidence.value / rows;
   };
-  const optim::Objective logged = log_.wrap(live, [&] {
+  const optim::Objective logged = log_.record(live, [&](const optim::ReplayLog&) {
     unsaved_ = true;
     if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
   });
@@ -171,7 +167,7 @@ optim::LbfgsResult Trainer::climb(const Stage& stage, const Vector& start, doubl
     return progress_({stage.name, share_from + (share_to - share_from) * done,
                       fmt::format("step {}, log likelihood {:.6g}", it.number, -it.value * rows)});
   };
-  auto result = optim::lbfgs(logged, start, lower_, upper_, options, observer);
+  auto result = optim::lbfgs(logged, start, box_, options, observer);
   add(result);
   if (result.stop == StopReason::interrupted) {
     if (unsaved_) write_checkpoint();
@@ -181,15 +177,15 @@ optim::LbfgsResult Trainer::climb(const Stage& stage, const Vector& start, doubl
               "would go on from here"
             : fmt::format("interrupted while learning; '{}' holds {} evaluations, the "
                           "same command goes on from there",
-                          options_.checkpoint, log_.entries().size()));
+                          options_.checkpoint, log_.evaluations().size()));
   }
   return result;
 }
 
-void Trainer::add(const optim::LbfgsResult& result) {
+void Trainer::add(const optim::MinimizeResult& result) {
   report_.steps += result.iterations;
   report_.evaluations += result.evaluations;
-  report_.failed_evaluations += result.failed_evaluations;
+  report_.failed_evaluations += result.rejected_evaluations;
 }
 
 TrainingOutcome Trainer::run() {
@@ -198,7 +194,7 @@ TrainingOutcome Trainer::run() {
   const Stage first =
       make_stage(staged ? "learn (start)" : "learn", staged ? plan_.start_rows : plan_.train_rows);
   const double first_share = staged ? 0.3 : 1.0;
-  optim::LbfgsResult best;
+  optim::MinimizeResult best;
   const int starts = 1 + options_.restarts;
   for (int s = 0; s < starts; ++s) {
     const Vector start = s == 0 ? problem_.log_parameters() : random_start(s);
@@ -210,7 +206,7 @@ TrainingOutcome Trainer::run() {
   if (staged) {
     const Stage all = make_stage("learn", plan_.train_rows);
     rows = all.x.rows();
-    best = climb(all, best.x, first_share, 1.0);
+    best = climb(all, best.theta, first_share, 1.0);
   }
   if (unsaved_) write_checkpoint();
 
@@ -218,10 +214,11 @@ TrainingOutcome Trainer::run() {
     throw Error(
         "learning failed: the likelihood could not be evaluated at any start value; fix the "
         "hyperparameters (--noise, --lengthscale) or scale the data");
-  problem_.set_log_parameters(best.x);
+  problem_.set_log_parameters(best.theta);
   const auto names = problem_.parameter_names();
-  for (const Index i : best.bounds_hit)
-    report_.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
+  for (std::size_t i = 0; i < best.bounds_hit.size(); ++i)
+    if (best.bounds_hit[i] != 0) report_.bounds_hit.push_back(names[i]);
+  report_.resumed_evaluations = static_cast<int>(log_.num_replayed());
   report_.stop = best.stop;
   report_.seconds = timer.seconds();
 
