@@ -69,7 +69,7 @@ class HelpPage : public CLI::Formatter {
   }
   std::string make_group(std::string title, bool positional,
                          std::vector<const CLI::Option*> options) const override {
-    std::string text = title + ":\n";
+    std::string text = (positional ? "Arguments" : title) + ":\n";
     for (const auto* option : options) text += make_option(option, positional);
     return positional ? text + "\n" : text;
   }

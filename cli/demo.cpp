@@ -124,7 +124,7 @@ int run_demo(const Words& words) {
   const models::FitOptions options;
   const auto fit = models::fit(data.train, options, console.progress());
   clear_progress_line();
-  print_out(fmt::format("2. Plan. {}\n   Estimated {}; took {}.\n\n", fit.plan.reason,
+  print_out(fmt::format("2. Plan. {}\n   Estimated {}; took {}.\n\n", wrapped(fit.plan.reason, 3),
                         duration(fit.plan.seconds), duration(fit.seconds)));
   print_out(fmt::format("3. Learning. {} of L-BFGS on the exact likelihood:\n\n{}\n",
                         plural(fit.training.steps, "step"), truth_table(fit.model)));

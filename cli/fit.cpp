@@ -130,7 +130,8 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
   json["mean"] = std::string(to_string(result.model.problem.mean));
   json["plan"] = plan_json(result.plan);
   json["hyperparameters"] = hyperparameters_json(result.model.problem, result.model.scaling);
-  json["log_marginal_likelihood"] = likelihood_json(result.likelihood);
+  json["log_marginal_likelihood"] =
+      likelihood_json(result.likelihood, result.model.problem.parameter_names());
   json["certificate"] = certificate_json(result.model.certificate);
   put_method(json, result.plan, result.rank);
   json["iterations"] = result.solve.iterations;
@@ -180,7 +181,7 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   for (const auto& message : run.data.messages) text += fmt::format("             {}\n", message);
   text += fmt::format("Model        Gaussian process, kernel {}, mean {}\n",
                       model.problem.kernel.text(), to_string(model.problem.mean));
-  text += fmt::format("Plan         {}\n", result.plan.reason);
+  text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
   text += training_line(result);
   text += hyperparameters_text(model);
   if (result.likelihood.known)

@@ -37,6 +37,23 @@ std::string plural(Index value, const std::string& noun) {
   return fmt::format("{} {}{}", count(value), noun, value == 1 ? "" : "s");
 }
 
+std::string wrapped(const std::string& text, int indent) {
+  constexpr std::size_t width = 96;
+  std::string out;
+  std::size_t column = static_cast<std::size_t>(indent);
+  std::size_t first = 0;
+  while (first < text.size()) {
+    const std::size_t end = std::min(text.find(' ', first), text.size());
+    const bool fits = column + (end - first) + 1 <= width;
+    if (first > 0) out += fits ? " " : "\n" + std::string(static_cast<std::size_t>(indent), ' ');
+    if (!fits) column = static_cast<std::size_t>(indent);
+    out.append(text, first, end - first);
+    column += end - first + 1;
+    first = end + 1;
+  }
+  return out;
+}
+
 Table::Table(std::string align, std::vector<std::string> head) : align_(std::move(align)) {
   rows_.push_back(std::move(head));
 }

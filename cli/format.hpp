@@ -17,6 +17,9 @@ std::string duration(double seconds);
 /// count(3, "row") -> "3 rows".
 std::string plural(Index value, const std::string& noun);
 
+/// Breaks a text into lines of at most 96 characters; those after the first are indented.
+std::string wrapped(const std::string& text, int indent);
+
 /// A small table: the first row is the head; columns are as wide as their widest cell.
 class Table {
  public:

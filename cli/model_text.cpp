@@ -46,7 +46,7 @@ std::string leaf_text(const LeafValues& leaf, const std::vector<std::string>& na
 std::string hyperparameters_text(const models::RegressionModel& model) {
   const auto values = original(model.problem, model.scaling);
   const auto names = model.schema.encoded_names();
-  std::string text = fmt::format("Learned      signal sd {}, noise sd {} (units of {})\n",
+  std::string text = fmt::format("Parameters   signal sd {}, noise sd {} (units of {})\n",
                                  number(std::sqrt(values.signal_variance)),
                                  number(std::sqrt(values.noise_variance)), model.schema.target);
   for (const auto& leaf : values.leaves) text += leaf_text(leaf, names);

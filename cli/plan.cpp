@@ -29,7 +29,7 @@ std::string plan_text(const models::Plan& plan) {
       "{} rows, {}; memory budget {}, of which {} are in use\n\n{}\n{}\n"
       "Estimate: {} in all, peak memory {}.\n",
       count(plan.n), plural(plan.d, "input"), format_bytes(plan.budget_bytes),
-      format_bytes(plan.base_bytes), table.text(), plan.reason, duration(plan.seconds),
+      format_bytes(plan.base_bytes), table.text(), wrapped(plan.reason, 0), duration(plan.seconds),
       format_bytes(plan.peak_bytes));
 }
 

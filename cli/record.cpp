@@ -87,7 +87,8 @@ Json hyperparameters_json(const inference::RegressionProblem& problem,
   return json;
 }
 
-Json likelihood_json(const models::LikelihoodValue& likelihood) {
+Json likelihood_json(const models::LikelihoodValue& likelihood,
+                     const std::vector<std::string>& names) {
   Json json;
   if (likelihood.known) {
     put(json, "value", likelihood.value);
@@ -95,11 +96,15 @@ Json likelihood_json(const models::LikelihoodValue& likelihood) {
     put(json, "high", likelihood.high);
   } else {
     json["value"] = json["low"] = json["high"] = nullptr;
-    json["value_reason"] = "not computed: its exact evaluation does not fit or takes too long";
+    json["value_reason"] = "not computed: the system is solved by iteration, without a factor";
   }
   json["method"] = likelihood.method;
   json["rows"] = likelihood.rows;
   json["units"] = "standardised";
+  Json gradient = Json::object();
+  for (Index i = 0; i < likelihood.gradient.size(); ++i)
+    put(gradient, names[static_cast<std::size_t>(i)], likelihood.gradient[i]);
+  json["gradient"] = likelihood.gradient.size() > 0 ? std::move(gradient) : Json(nullptr);
   return json;
 }
 

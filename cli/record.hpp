@@ -24,7 +24,9 @@ Json plan_json(const models::Plan& plan);
 /// Original units at the top, "standardised" below.
 Json hyperparameters_json(const inference::RegressionProblem& problem,
                           const data::Scaling& scaling);
-Json likelihood_json(const models::LikelihoodValue& likelihood);
+/// `names` are those of the parameters that the gradient is in the logarithms of.
+Json likelihood_json(const models::LikelihoodValue& likelihood,
+                     const std::vector<std::string>& names);
 Json certificate_json(const models::Certificate& certificate);
 Json scores_json(const models::RegressionScores& scores);
 

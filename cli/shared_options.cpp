@@ -68,8 +68,10 @@ void add_method_options(Arguments& arguments, models::MethodOptions& options) {
   arguments.group("Method");
   arguments.option("--operator", "NAME", options.op, "auto | tiled | stored: how K v is computed");
   arguments.option("--precision", "NAME", options.precision, "auto | double | mixed | single");
-  arguments.option("--solver", "NAME", options.solver, "see the list below");
-  arguments.option("--preconditioner", "NAME", options.preconditioner, "see the list below");
+  arguments.option("--solver", "NAME", options.solver,
+                   fmt::format("{}", fmt::join(models::solver_names(), " | ")));
+  arguments.option("--preconditioner", "NAME", options.preconditioner,
+                   fmt::format("{}", fmt::join(models::preconditioner_names(), " | ")));
   arguments.option("--rank", "M", options.rank, "rank of the preconditioner [default: planned]");
   arguments.option("--tolerance", "E", options.tolerance, "stop at |y - H x| <= E |y|");
   arguments.option("--max-iterations", "I", options.max_iterations, "iterations at most");

@@ -101,10 +101,11 @@ int run_solve(const Words& words) {
   const bool converged = outcome.report.stop == StopReason::converged;
   if (!converged)
     console.warn(fmt::format(
-        "the tolerance {} was not reached ({}): the relative residual is {}; allow more "
+        "the tolerance {} was not reached ({}): the relative residual is {}; {}allow more "
         "--max-iterations, or try another --preconditioner",
         number(outcome.plan.system.tolerance, 3), to_string(outcome.report.stop),
-        number(outcome.report.relative_residual, 3)));
+        number(outcome.report.relative_residual, 3),
+        output.empty() ? "" : "the solution was not written; "));
   if (!output.empty() && converged) write_solution(output, outcome.solution);
   if (run.json)
     print_json(solve_json(data, flags.path, outcome));

@@ -61,7 +61,7 @@ class InterruptionTest(CliCase):
         self.assertEqual(sorted(os.listdir(self.folder)), ["c.mcc", "d.csv"])
 
     def test_killed_and_resumed_is_the_same_to_the_last_bit(self):
-        self.generate("d.csv", "friedman", "-n", 700, "-d", 8)
+        self.generate("d.csv", "friedman", "-n", 1400, "-d", 8)
         words = ("fit", "d.csv", "--restarts", 2, "-m")
         self.mercer(*words, "whole.mcr")
         resumed = (*words, "resumed.mcr", "--checkpoint", "c.mcc")

@@ -1,5 +1,6 @@
 """What the cases share: a way to run the program, data, and a model fitted once."""
 
+import atexit
 import csv
 import functools
 import io
@@ -87,7 +88,7 @@ class CliCase(unittest.TestCase):
 def fitted():
     """(folder, train.csv, test.csv, model.mcr), made once for all cases that only read them."""
     folder = Path(tempfile.mkdtemp(prefix="mercer-cli-shared-"))
-    unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for words in (("generate", "friedman", "-n", 300, "-d", 6, "--seed", 3, "-o", "all.csv"),
                   ("split", "all.csv", "--test-fraction", 0.3, "--train-out", "train.csv",
                    "--test-out", "test.csv"),

@@ -258,7 +258,7 @@ class SolveTest(CliCase):
 
     def test_conjugate_gradients(self):
         record = self.check_solution("--solver", "cg", "--preconditioner", "none", "--tolerance",
-                                     "1e-8", "--precision", "double")
+                                     "1e-8", "--precision", "double", "--operator", "tiled")
         self.assertEqual((record["solver"], record["operator"], record["precision"]),
                          ("cg", "tiled", "double"))
         self.assertGreater(record["iterations"], 3)
