@@ -39,4 +39,10 @@ void check_arguments(const char* solver, const linalg::LinearOperator& a, ConstM
         fmt::format("{}: the first guess has a value that is not finite", solver));
 }
 
+void refuse_option(const char* solver, bool is_set, const char* option, const char* takers) {
+  if (is_set)
+    throw InvalidArgument(
+        fmt::format("{}: the option {} is for {}; leave it unset here", solver, option, takers));
+}
+
 }  // namespace mercer::krylov

@@ -18,13 +18,17 @@ struct SolverOptions {
   /// |r|^2 <= 1e-10 N of Cutajar et al. (2016) is rms_tolerance = 1e-5.
   std::optional<double> rms_tolerance;
   int max_iterations = 1000;
-  /// Iterations between refreshes of r = b - A x (with a low-precision operator the measured drift
-  /// decides instead).
+  /// cg, fcg: iterations between refreshes of r = b - A x (with a low-precision operator the
+  /// measured drift decides instead; gmres refreshes it at every restart).
   int residual_replacement_interval = 50;
   /// Give up when the true residual has not halved in so many iterations; max(500, 10 sqrt(N))
   /// when unset.
   std::optional<int> stagnation_window;
-  bool keep_coefficients = false;  // alpha and beta of every column, for Lanczos quadrature
+  bool keep_coefficients = false;  // cg: alpha and beta of every column, for Lanczos quadrature
+  /// fcg: directions kept to make the next one conjugate to, 15 when unset. max_iterations or more
+  /// keeps them all and never truncates; memory grows with the iterations then.
+  std::optional<int> window;
+  std::optional<int> restart;  // gmres, fgmres: steps in a cycle, 30 when unset
 };
 
 template <class Visitor>
@@ -35,6 +39,8 @@ void visit_fields(SolverOptions& o, Visitor&& field) {
   field("residual_replacement_interval", o.residual_replacement_interval, Positive{});
   field("stagnation_window", o.stagnation_window, Positive{});
   field("keep_coefficients", o.keep_coefficients, Any{});
+  field("window", o.window, Positive{});
+  field("restart", o.restart, Positive{});
 }
 
 /// What a solve may use besides A; nothing here is owned.
@@ -62,15 +68,21 @@ struct SolveResult {
   History residuals;                       // one row per iteration: |r| / |b| of each column
   std::int64_t matvecs = 0;                // single-column products, checks included
   std::int64_t low_precision_matvecs = 0;  // of these, with the low-precision operator
+  std::int64_t inner_iterations = 0;       // of a preconditioner that iterates (InnerIterations)
+  std::int64_t inner_matvecs = 0;          // single-column products inside it
   double seconds = 0;
-  double relative_residual = 0;      // |b - A x| / |b|, computed anew at the end; the worst column
-  Vector column_residuals;           // the same for every column
-  Vector residual_norms;             // |b - A x| of every column
-  int restarts = 0;                  // directions started anew because r had drifted from b - A x
-  bool fell_back_to_double = false;  // low precision was too coarse; finished with A itself
+  double relative_residual = 0;  // |b - A x| / |b|, computed anew at the end; the worst column
+  Vector column_residuals;       // the same for every column
+  Vector residual_norms;         // |b - A x| of every column
+  /// Directions started anew because r had drifted from b - A x; for gmres and fgmres, cycles begun
+  /// after the first. Summed over columns.
+  int restarts = 0;
+  bool fell_back_to_double = false;          // low precision was too coarse; finished with A itself
   std::vector<CgCoefficients> coefficients;  // one per column when asked for
 
   bool converged() const { return stop == StopReason::converged; }
+  /// Every product, the preconditioner's own included.
+  std::int64_t total_matvecs() const { return matvecs + inner_matvecs; }
 };
 
 /// The overall reason: converged when all are, otherwise the gravest (interrupted, breakdown,
@@ -80,5 +92,8 @@ StopReason overall(const std::vector<StopReason>& columns);
 /// Throws when shapes disagree, options are out of range, or b or x is not finite.
 void check_arguments(const char* solver, const linalg::LinearOperator& a, ConstMatrixView b,
                      ConstMatrixView x, const SolverOptions& options, const SolverContext& context);
+
+/// Throws when an option that only other solvers take is set.
+void refuse_option(const char* solver, bool is_set, const char* option, const char* takers);
 
 }  // namespace mercer::krylov

@@ -2,6 +2,7 @@
 // on small dense matrices and can run over distributed rows later.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "mercer/core/rng.hpp"
@@ -31,6 +32,15 @@ class Preconditioner {
   virtual double log_det() const = 0;
   /// Columns of z ~ N(0, P).
   virtual void sample(Rng& rng, MatrixView z) const = 0;
+};
+
+/// A preconditioner that iterates inside solve() may also be one of these; solvers then report what
+/// it did during their run. Counts grow from construction on.
+class InnerIterations {
+ public:
+  virtual ~InnerIterations() = default;
+  virtual std::int64_t inner_iterations() const = 0;
+  virtual std::int64_t inner_products() const = 0;  // single-column products with A or the like
 };
 
 /// A dense symmetric matrix as an operator: small problems and tests.

@@ -1,4 +1,4 @@
-// What conjugate gradients remember of one right-hand side besides its vectors.
+// What a solver remembers of one right-hand side besides its vectors.
 #pragma once
 
 #include <cmath>
@@ -15,16 +15,18 @@ struct Column {
   double norm_b = 0;  // |scale b|
   double target = 0;  // stop when |r| falls to it
   double rr = 0;      // <r, r>
-  double g = 0;       // <r, z>
+  double g = 0;       // <r, z>; <r, p> with a window of directions
   double alpha = 0, beta = 0;
   int iterations = 0;
-  bool fresh = true;      // the next direction starts anew: p = z
-  bool exact = true;      // r is b - A x, not the recurrence
+  int directions = 0;     // taken since the last fresh one (flexible CG)
+  bool fresh = true;      // the next direction starts anew from r
+  bool exact = true;      // the residual is that of b - A x, not what the method believes
   bool checking = false;  // its slot of the next product holds x instead of p
-  bool claimed = false;   // checking because the recurrence says converged
-  bool broken = false;    // <p, A p> or <r, z> is not positive
+  bool claimed = false;   // checking because the method says converged
+  bool broken = false;    // no step could be taken: <p, A p> <= 0, not finite, ...
   int checked_at = 0;     // iteration of the last check
   double checked = 0;     // |r| found then
+  double moved = 0;       // and how far it was from what the method believed
   int halved_at = 0;      // iteration of the last check that halved the true residual
   double halved = std::numeric_limits<double>::infinity();
   int poor_checks = 0;  // in a row: no halving, and the recurrence had lost touch

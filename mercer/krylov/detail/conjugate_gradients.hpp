@@ -1,0 +1,37 @@
+// Conjugate gradients over a block of columns: the steps, and two ways to choose directions.
+// Without a window p = z + beta p, with one p = z made conjugate to the directions in it (flexible
+// CG).
+#pragma once
+
+#include <optional>
+
+#include "mercer/krylov/detail/block_solve.hpp"
+#include "mercer/krylov/detail/direction_window.hpp"
+
+namespace mercer::krylov::detail {
+
+class ConjugateGradients final : public BlockSolve {
+ public:
+  /// window: the number of directions kept, or none for plain CG.
+  ConjugateGradients(const linalg::LinearOperator& a, ConstMatrixView b, MatrixView x,
+                     const SolverOptions& options, const SolverContext& context,
+                     std::optional<int> window);
+
+ private:
+  void choose_directions() override;
+  void take_steps() override;
+  void settle(bool) override {}  // x holds every step
+  bool due(Index slot) const override;
+  void swap_slots(Index i, Index j) override;
+
+  void recur(const Matrix& z);
+  void make_conjugate(const Matrix& z);
+  void walk();
+  void add_to_path();
+
+  Matrix z_;  // only with a preconditioner
+  std::optional<DirectionWindow> window_;
+  Vector work_;  // one number a slot
+};
+
+}  // namespace mercer::krylov::detail

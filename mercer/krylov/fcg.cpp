@@ -1,0 +1,27 @@
+#include "mercer/krylov/fcg.hpp"
+
+#include "mercer/krylov/detail/conjugate_gradients.hpp"
+
+namespace mercer::krylov {
+
+SolveResult fcg(const linalg::LinearOperator& a, ConstMatrixView b, MatrixView x,
+                const SolverOptions& options, const SolverContext& context) {
+  check_arguments("fcg", a, b, x, options, context);
+  refuse_option("fcg", options.keep_coefficients, "keep_coefficients", "cg");
+  refuse_option("fcg", options.restart.has_value(), "restart", "gmres and fgmres");
+  const int window = options.window.value_or(default_window);
+  return detail::ConjugateGradients(a, b, x, options, context, window).run();
+}
+
+double fcg_bytes(Index n, Index columns, bool preconditioned) {
+  const double blocks = (preconditioned ? 4 : 3) + 2 * default_window;
+  return 8.0 * blocks * static_cast<double>(n) * static_cast<double>(columns);
+}
+
+double fcg_flops(Index n, Index columns) {
+  // Over a round of m + 1 iterations m_k is 1, 1, 2, ..., m.
+  const double m = default_window, mean_window = (1 + m * (m + 1) / 2) / (m + 1);
+  return (12 + 4 * mean_window) * static_cast<double>(n) * static_cast<double>(columns);
+}
+
+}  // namespace mercer::krylov
