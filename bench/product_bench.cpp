@@ -90,9 +90,9 @@ const char* name_of(Precision p) { return p == Precision::float32 ? "float32" : 
 double fma_rate(Precision precision) {
   std::vector<double> rates(static_cast<std::size_t>(num_threads()));
   parallel_for(num_threads(), [&](Index task, int) {
-    rates[static_cast<std::size_t>(task)] =
-        precision == Precision::float32 ? operators::simd::measure_fma_rate(float(), 0.3)
-                                        : operators::simd::measure_fma_rate(double(), 0.3);
+    rates[static_cast<std::size_t>(task)] = precision == Precision::float32
+                                                ? operators::simd::measure_fma_rate(float(), 0.3)
+                                                : operators::simd::measure_fma_rate(double(), 0.3);
   });
   double sum = 0;
   for (const double rate : rates) sum += rate;
@@ -167,8 +167,8 @@ void print_table(const Arguments& a) {
   }
   const auto targets = operators::simd::available_targets();
   fmt::print("K v for N = {} standard normal points, lengthscale sqrt(d)\n\n", a.points);
-  fmt::print("{:<14}{:>4}{:>5}{:>9}{:>11}{:>12}{:>10}{:>10}{:>10}\n", "kernel", "d", "rhs",
-             "type", "seconds", "Gentries/s", "of limit", "numpy", "scalar");
+  fmt::print("{:<14}{:>4}{:>5}{:>9}{:>11}{:>12}{:>10}{:>10}{:>10}\n", "kernel", "d", "rhs", "type",
+             "seconds", "Gentries/s", "of limit", "numpy", "scalar");
   const double entries = static_cast<double>(a.points) * static_cast<double>(a.points);
   for (const auto& row : rows_of(a.quick)) {
     const double seconds =
@@ -178,8 +178,9 @@ void print_table(const Arguments& a) {
     // The scalar path on fewer points: its time per entry does not depend on their number.
     const Index few = std::min<Index>(a.points, 3000);
     operators::simd::force_target(targets.back());
-    const double scalar = seconds_per_product(row.kernel, few, row.d, row.columns, row.precision, 0) /
-                          (static_cast<double>(few) * static_cast<double>(few));
+    const double scalar =
+        seconds_per_product(row.kernel, few, row.d, row.columns, row.precision, 0) /
+        (static_cast<double>(few) * static_cast<double>(few));
     operators::simd::force_target("");
     const auto other = numpy.find({row.d, row.columns, name_of(row.precision)});
     const bool known = row.kernel == "rbf" && other != numpy.end();
@@ -188,8 +189,9 @@ void print_table(const Arguments& a) {
                100 * limit / seconds,
                known ? fmt::format("{:.1f}x", other->second.seconds / seconds) : "-",
                scalar * entries / seconds,
-               known ? fmt::format("(numpy {:.2f} s, {})", other->second.seconds, other->second.form)
-                     : "");
+               known
+                   ? fmt::format("(numpy {:.2f} s, {})", other->second.seconds, other->second.form)
+                   : "");
     std::fflush(stdout);
   }
   if (numpy.empty()) fmt::print("\nNumPy columns left out: NumPy is not installed.\n");

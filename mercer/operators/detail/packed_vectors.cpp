@@ -97,35 +97,40 @@ void StripMultiplier<T>::set_columns(Index begin, Index count) {
 }
 
 template <class T>
+simd::StripProduct<T> StripMultiplier<T>::few_product(const VectorChunk& chunk, const T* strip,
+                                                      Index row, Index rows, bool symmetric) const {
+  simd::StripProduct<T> p;
+  p.strip = strip;
+  p.rows = rows;
+  p.columns = count_;
+  p.vectors = chunk.width;
+  p.column_v = v_columns + chunk.offset * columns_padded + begin_;
+  // Rows and columns are of one set whenever the row side is read.
+  p.row_v = symmetric ? v_rows + chunk.offset * rows_padded + row : nullptr;
+  p.v_stride = columns_padded;
+  p.row_y = y_rows + chunk.offset * rows_padded + row;
+  p.y_stride = rows_padded;
+  p.column_y = symmetric ? partial_.data() + chunk.offset * max_columns_ : nullptr;
+  p.column_y_stride = max_columns_;
+  return p;
+}
+
+template <class T>
 void StripMultiplier<T>::multiply(const T* strip, Index row, Index rows, bool symmetric) {
   for (const auto& chunk : chunks_) {
-    const T* v_column = v_columns + chunk.offset * columns_padded;
-    double* y_row = y_rows + chunk.offset * rows_padded;
-    simd::StripProduct<T> p;
-    p.strip = strip;
-    p.rows = rows;
-    p.columns = count_;
-    p.vectors = chunk.width;
-    T* partial = symmetric ? partial_.data() + chunk.offset * max_columns_ : nullptr;
-    const T* v_row = symmetric ? v_rows + chunk.offset * rows_padded : nullptr;
+    auto p = few_product(chunk, strip, row, rows, symmetric);
     if (!chunk.many) {
-      p.column_v = v_column + begin_;
-      p.row_v = symmetric ? v_row + row : nullptr;
-      // Rows and columns are of one set whenever the row side is read.
-      p.v_stride = columns_padded;
-      p.row_y = y_row + row;
-      p.y_stride = rows_padded;
-      p.column_y = partial;
-      p.column_y_stride = max_columns_;
       kernels_.multiply_few(p);
       continue;
     }
     p.v_stride = p.y_stride = p.column_y_stride = chunk.width;
     for (Index lane = 0; lane < chunk.width; lane += kernels_.lanes) {
-      p.column_v = v_column + begin_ * chunk.width + lane;
-      p.row_v = symmetric ? v_row + row * chunk.width + lane : nullptr;
-      p.row_y = y_row + row * chunk.width + lane;
-      p.column_y = symmetric ? partial + lane : nullptr;
+      p.column_v = v_columns + chunk.offset * columns_padded + begin_ * chunk.width + lane;
+      if (symmetric) {
+        p.row_v = v_rows + chunk.offset * rows_padded + row * chunk.width + lane;
+        p.column_y = partial_.data() + chunk.offset * max_columns_ + lane;
+      }
+      p.row_y = y_rows + chunk.offset * rows_padded + row * chunk.width + lane;
       kernels_.multiply_many(p);
     }
   }

@@ -62,6 +62,9 @@ class StripMultiplier {
   void flush();
 
  private:
+  simd::StripProduct<T> few_product(const VectorChunk& chunk, const T* strip, Index row, Index rows,
+                                    bool symmetric) const;
+
   const std::vector<VectorChunk>& chunks_;
   const simd::TileKernels<T>& kernels_;
   Index max_columns_;

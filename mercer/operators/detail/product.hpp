@@ -8,7 +8,7 @@
 namespace mercer::operators::detail {
 
 /// Partial sums for columns are kept in tile precision over this many rows.
-inline constexpr Index kFlushRows = 64;
+inline constexpr Index kFlushRows = 128;
 
 /// Rows evaluated before they are multiplied: a strip stays in the first-level cache; with several
 /// chunks of vectors a taller one is read once per chunk.

@@ -131,9 +131,9 @@ Index panel_columns(const Program& program, Index bytes, bool many_vectors) {
   // About 16 KB of column features; many vectors need room of their own.
   Index features = 1;
   for (const auto& leaf : program.leaves) features = std::max(features, features_of(leaf));
-  const Index limit = many_vectors ? 256 : 512;
+  const Index limit = many_vectors ? 128 : 256;
   Index columns = limit;
-  while (columns > 128 && columns * features * bytes > 24 * 1024) columns /= 2;
+  while (columns > 64 && columns * features * bytes > 24 * 1024) columns /= 2;
   return columns;
 }
 

@@ -3,7 +3,7 @@
 //   exp2: magic-number rounding, minimax polynomial on [-1/2, 1/2], scaling through the exponent
 //         bits. Error: 1.6 ulp (float, degree 5), 1 ulp (double, degree 11). Results below the
 //         normal range are 0.
-//   sqrt: reciprocal estimate and Newton steps where a full-width division unit would be slower.
+//   negative_root: reciprocal estimate and Newton steps, faster than the square root unit.
 // Included once per instruction set.
 
 #if defined(MERCER_OPERATORS_SIMD_MATH_INL) == defined(HWY_TARGET_TOGGLE)
@@ -106,34 +106,40 @@ HWY_INLINE Pack<double> exp2(Pack<double> x) {
   return p * power;
 }
 
-/// For x >= 0; zero comes out as 0 or below 1e-15.
-HWY_INLINE Pack<float> sqrt(Pack<float> x) {
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-  return Pack<float>(hn::Sqrt(x.v));
-#else
+/// -sqrt(-x) for x <= 0 (or just above 0, by rounding). The estimate has 12 or 14 bits; with it
+/// y = 1/sqrt(-x), a Newton step for n = x y is n (1 + (1 + n y)/2).
+HWY_INLINE Pack<float> negative_root(Pack<float> x) {
   using P = Pack<float>;
-  x = max(x, P(1e-30));
-  const P y(hn::ApproximateReciprocalSqrt(x.v));
-  const P s = x * y;
-  const P h = y * P(0.5);
-  return mul_add(s, neg_mul_add(s, h, P(0.5)), s);
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  x = min(x, P(-1e-30));
+  const P y(hn::ApproximateReciprocalSqrt(hn::Neg(x.v)));
+  const P n = x * y;
+  return mul_add(n * P(0.5), mul_add(n, y, P(1.0)), n);
+#else
+  return P(0.0) - P(hn::Sqrt(max(P(0.0) - x, P(0.0)).v));
 #endif
 }
 
-HWY_INLINE Pack<double> sqrt(Pack<double> x) {
-#if HWY_TARGET == HWY_AVX3
-  // 14 bits, then 28, then all; the floor keeps the estimate finite, and 0 comes out as 0.
+HWY_INLINE Pack<double> negative_root(Pack<double> x) {
   using P = Pack<double>;
-  const P y(P::V{_mm512_rsqrt14_pd(max(x, P(1e-300)).v.raw)});
-  P s = x * y;
+#if HWY_TARGET == HWY_AVX3
+  // 14 bits, then 28, then all.
+  x = min(x, P(-1e-290));
+  const P y(P::V{_mm512_rsqrt14_pd(hn::Neg(x.v).raw)});
+  P n = x * y;
   P h = y * P(0.5);
-  const P e = neg_mul_add(s, h, P(0.5));
-  s = mul_add(s, e, s);
+  const P e = mul_add(n, h, P(0.5));
+  n = mul_add(n, e, n);
   h = mul_add(h, e, h);
-  return mul_add(neg_mul_add(s, s, x), h, s);
+  return mul_add(mul_add(n, n, x), h, n);
 #else
-  return Pack<double>(hn::Sqrt(x.v));
+  return P(0.0) - P(hn::Sqrt(max(P(0.0) - x, P(0.0)).v));
 #endif
+}
+
+template <class L>
+HWY_INLINE Pack<L> sqrt(Pack<L> x) {
+  return Pack<L>(hn::Sqrt(x.v));
 }
 
 template <class L>

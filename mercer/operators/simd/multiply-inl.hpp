@@ -20,6 +20,7 @@ inline constexpr int kInterleavedRows = 8;  // 32 registers
 #else
 inline constexpr int kInterleavedRows = 4;
 #endif
+inline constexpr int kInterleavedColumns = 2;
 
 // Few vectors: lanes run over columns; four rows of sums stay in registers along the panel.
 template <class T, int Vectors, bool Symmetric>
@@ -80,7 +81,8 @@ HWY_INLINE void flush_pack(Pack<T> value, double* y) {
     y[k] += static_cast<double>(buffer[k]);
 }
 
-// Many vectors: lanes run over vectors; a kernel value is broadcast once and used twice.
+// Many vectors: lanes run over vectors; a kernel value is broadcast once and used twice. A few
+// columns at a time, which have sums of their own.
 template <class T, int Rows, bool Symmetric>
 HWY_INLINE void multiply_interleaved(const StripProduct<T>& p, Index i) {
   const hn::ScalableTag<T> d;
@@ -91,16 +93,22 @@ HWY_INLINE void multiply_interleaved(const StripProduct<T>& p, Index i) {
     sums[r] = Pack<T>(hn::Zero(d));
     if constexpr (Symmetric) v_rows[r] = load(p.row_v + (i + r) * p.v_stride);
   }
-  for (Index j = 0; j < p.columns; ++j) {
-    const Pack<T> v = load(p.column_v + j * p.v_stride);
-    Pack<T> y(hn::Zero(d));
-    if constexpr (Symmetric) y = load(p.column_y + j * p.column_y_stride);
-    for (int r = 0; r < Rows; ++r) {
-      const Pack<T> k(hn::Set(d, strip[r * p.columns + j]));
-      sums[r] = mul_add(k, v, sums[r]);
-      if constexpr (Symmetric) y = mul_add(k, v_rows[r], y);
+  for (Index j = 0; j < p.columns; j += kInterleavedColumns) {
+    Pack<T> v[kInterleavedColumns];
+    Pack<T> y[kInterleavedColumns];
+    for (int c = 0; c < kInterleavedColumns; ++c) {
+      v[c] = load(p.column_v + (j + c) * p.v_stride);
+      if constexpr (Symmetric) y[c] = load(p.column_y + (j + c) * p.column_y_stride);
     }
-    if constexpr (Symmetric) store(y, p.column_y + j * p.column_y_stride);
+    for (int r = 0; r < Rows; ++r)
+      for (int c = 0; c < kInterleavedColumns; ++c) {
+        const Pack<T> k(hn::Set(d, strip[r * p.columns + j + c]));
+        sums[r] = mul_add(k, v[c], sums[r]);
+        if constexpr (Symmetric) y[c] = mul_add(k, v_rows[r], y[c]);
+      }
+    if constexpr (Symmetric)
+      for (int c = 0; c < kInterleavedColumns; ++c)
+        store(y[c], p.column_y + (j + c) * p.column_y_stride);
   }
   for (int r = 0; r < Rows; ++r) flush_pack(sums[r], p.row_y + (i + r) * p.y_stride);
 }

@@ -139,18 +139,14 @@ struct FromAcc<Rbf> {
   }
 };
 
-// s = sqrt(-acc) = a log2(e) with a the argument of the Matern profile.
-template <class T>
-HWY_INLINE Pack<T> matern_argument(Pack<T> acc) {
-  return sqrt(max(Pack<T>(0.0) - acc, Pack<T>(0.0)));
-}
+// Below, n = -sqrt(-acc) = -a log2(e) with a the argument of the Matern profile.
 
 template <>
 struct FromAcc<Matern12> {
   static double gain_squared(double) { return 2 * kLog2e * kLog2e; }
   template <class T>
   static HWY_INLINE Pack<T> value(Pack<T> acc, double) {
-    return exp2(Pack<T>(0.0) - matern_argument(acc));
+    return exp2(negative_root(acc));
   }
 };
 
@@ -159,8 +155,8 @@ struct FromAcc<Matern32> {
   static double gain_squared(double) { return 6 * kLog2e * kLog2e; }
   template <class T>
   static HWY_INLINE Pack<T> value(Pack<T> acc, double) {
-    const Pack<T> s = matern_argument(acc);
-    return mul_add(s, Pack<T>(kLn2), Pack<T>(1.0)) * exp2(Pack<T>(0.0) - s);
+    const Pack<T> n = negative_root(acc);
+    return mul_add(n, Pack<T>(-kLn2), Pack<T>(1.0)) * exp2(n);
   }
 };
 
@@ -169,9 +165,9 @@ struct FromAcc<Matern52> {
   static double gain_squared(double) { return 10 * kLog2e * kLog2e; }
   template <class T>
   static HWY_INLINE Pack<T> value(Pack<T> acc, double) {
-    const Pack<T> s = matern_argument(acc);
-    const Pack<T> linear = mul_add(s, Pack<T>(kLn2 * kLn2 / 3), Pack<T>(kLn2));
-    return mul_add(s, linear, Pack<T>(1.0)) * exp2(Pack<T>(0.0) - s);
+    const Pack<T> n = negative_root(acc);
+    const Pack<T> linear = mul_add(n, Pack<T>(kLn2 * kLn2 / 3), Pack<T>(-kLn2));
+    return mul_add(n, linear, Pack<T>(1.0)) * exp2(n);
   }
 };
 
@@ -273,30 +269,47 @@ void combine(double factor, Write write, const T* in, T* out, Index count) {
   write_values<T, Identity>(ProfileSpec{}, factor, write, in, out, count);
 }
 
+// Rounds to T, stores, and gives back what was stored.
+HWY_INLINE Pack<double> store_rounded(Pack<double> x, float* to) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  const auto rounded = hn::DemoteTo(narrow, x.v);
+  hn::StoreU(rounded, narrow, to);
+  return Pack<double>(hn::PromoteTo(d, rounded));
+}
+HWY_INLINE Pack<double> store_rounded(Pack<double> x, double* to) {
+  store(x, to);
+  return x;
+}
+
 // Centred, scaled and rounded features, and their norms summed in double.
 template <class T>
 void centre(const double* source, Index stride, Index features, const double* middle,
             const double* scale, Index count, T* out, Index out_stride, T* half_norms,
-            double* workspace) {
-  const double limit = kLargestFeature<T>;
-  double* HWY_RESTRICT norms = workspace;
+            double* norms) {
+  using P = Pack<double>;
+  const Index lanes = static_cast<Index>(hn::Lanes(hn::ScalableTag<double>()));
+  const P limit(kLargestFeature<T>);
+  const P negative_limit(-kLargestFeature<T>);
+  const Index whole = count - count % lanes;
   for (Index j = 0; j < count; ++j) norms[j] = 0;
   for (Index f = 0; f < features; ++f) {
-    const double* HWY_RESTRICT from = source + f * stride;
-    T* HWY_RESTRICT to = out + f * out_stride;
-    const double m = middle[f];
-    const double s = scale[f];
-    for (Index j = 0; j < count; ++j) {
-      double x = (from[j] - m) * s;
-      x = x < limit ? x : limit;
-      x = x > -limit ? x : -limit;
-      const T rounded = static_cast<T>(x);
-      to[j] = rounded;
-      norms[j] -= 0.5 * static_cast<double>(rounded) * static_cast<double>(rounded);
+    const double* from = source + f * stride;
+    T* to = out + f * out_stride;
+    const P m(middle[f]);
+    const P s(scale[f]);
+    for (Index j = 0; j < whole; j += lanes) {
+      const P x = max(min((load(from + j) - m) * s, limit), negative_limit);
+      const P rounded = store_rounded(x, to + j);
+      store(mul_add(rounded, rounded, load(norms + j)), norms + j);
+    }
+    for (Index j = whole; j < count; ++j) {
+      const double x = (from[j] - middle[f]) * scale[f];
+      to[j] = static_cast<T>(HWY_MAX(HWY_MIN(x, kLargestFeature<T>), -kLargestFeature<T>));
+      norms[j] += static_cast<double>(to[j]) * static_cast<double>(to[j]);
     }
   }
-  if (half_norms != nullptr)
-    for (Index j = 0; j < count; ++j) half_norms[j] = static_cast<T>(norms[j]);
+  for (Index j = 0; j < count; ++j) half_norms[j] = static_cast<T>(-0.5 * norms[j]);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
