@@ -30,8 +30,9 @@
 #include "mercer/inference/system.hpp"
 
 // optim: minimise any function.
+#include "mercer/optim/box.hpp"
 #include "mercer/optim/lbfgs.hpp"
-#include "mercer/optim/replay.hpp"
+#include "mercer/optim/replay.hpp"  // a log of evaluations, for resuming
 
 // preconditioners, and the approximations of K they are made from.
 #include "mercer/approximations/pivoted_cholesky.hpp"
@@ -42,6 +43,8 @@
 
 // krylov: A X = B for symmetric A known by its products.
 #include "mercer/krylov/cg.hpp"
+#include "mercer/krylov/fcg.hpp"         // P may change from step to step
+#include "mercer/krylov/gmres.hpp"       // A may be indefinite
 #include "mercer/krylov/refinement.hpp"  // mixed precision
 #include "mercer/krylov/registry.hpp"    // by the name that users type
 #include "mercer/krylov/solver.hpp"      // options and results that solvers share
