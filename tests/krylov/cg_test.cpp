@@ -2,50 +2,22 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <limits>
-#include <new>
 
 #include "mercer/core/error.hpp"
 #include "mercer/linalg/blas.hpp"
+#include "tests/krylov/allocations.hpp"
+#include "tests/krylov/preconditioners.hpp"
 #include "tests/testing/dense_problems.hpp"
-
-// Counts allocations, to show that iterations make none.
-namespace {
-std::atomic<long> allocations{0};
-}
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* p = std::malloc(bytes == 0 ? 1 : bytes)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace mercer::krylov {
 namespace {
 
 using linalg::DenseOperator;
+using testing::ColumnwiseOperator;
 using testing::random_matrix;
 using testing::same_bits;
 using testing::spd_matrix;
-
-/// A product column by column, so that a column's bits cannot depend on its neighbours.
-class ColumnwiseOperator final : public linalg::LinearOperator {
- public:
-  explicit ColumnwiseOperator(Matrix a) : a_(std::move(a)) {}
-  Index size() const override { return a_.rows(); }
-  void apply(ConstMatrixView x, MatrixView y) const override {
-    for (Index j = 0; j < x.cols(); ++j)
-      linalg::gemm(1.0, a_, linalg::Transpose::no, x.col(j), linalg::Transpose::no, 0.0, y.col(j));
-    products += x.cols();
-  }
-  mutable Index products = 0;
-
- private:
-  Matrix a_;
-};
 
 /// P = D, the simplest thing that is not a multiple of I.
 class DiagonalPreconditioner final : public linalg::Preconditioner {
@@ -211,7 +183,7 @@ TEST(Cg, IterationsAllocateNothing) {
     Matrix x = Matrix::Zero(n, 900);
     cg(a, b, x, {.tolerance = 1e-14, .max_iterations = 25, .residual_replacement_interval = 10},
        {.preconditioner = &p, .observer = [&](const Iteration& it) {
-          (it.number == 1 ? first : last) = allocations.load();
+          (it.number == 1 ? first : last) = testing::allocation_count();
           return Action::proceed;
         }});
   }
