@@ -105,7 +105,9 @@ ArrayFile parse_array_file(std::span<const unsigned char> bytes, std::string_vie
       const auto rows = entry.at("rows").get<std::uint64_t>();
       const auto columns = entry.at("columns").get<std::uint64_t>();
       const std::size_t left = (bytes.size() - offset) / sizeof(double);
-      if (rows > left || columns > left || (columns > 0 && rows > left / columns))
+      constexpr std::uint64_t limit = std::uint64_t{1}
+                                      << 40;  // keeps an empty array's other side sane
+      if (rows > limit || columns > limit || (columns > 0 && rows > left / columns))
         refuse(fmt::format("is damaged: array '{}' is larger than the file", array_name));
       Matrix array(static_cast<Index>(rows), static_cast<Index>(columns));
       if (byte_size(array) > 0) std::memcpy(array.data(), bytes.data() + offset, byte_size(array));

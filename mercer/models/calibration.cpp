@@ -1,4 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "mercer/core/threads.hpp"
@@ -47,7 +52,15 @@ double measure_bandwidth() {
 Calibration calibrate(const kernels::Kernel& kernel, ConstMatrixView x) {
   using operators::measure_seconds_per_pair;
   using operators::Precision;
+  // A machine does not change between two plans of one process: measure each kernel once.
+  static std::mutex mutex;
+  static std::map<std::string, Calibration> known;
   const Matrix sample = x.topRows(std::min<Index>(x.rows(), 2000));
+  const std::string key =
+      fmt::format("{}|{}|{}|{}", kernel.text(), sample.rows(), sample.cols(), num_threads());
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+
   Calibration c;
   const auto per_column = [&](Precision precision, double one) {
     return std::max(0.0, (measure_seconds_per_pair(kernel, sample, precision, 16) - one) / 15);
@@ -56,8 +69,11 @@ Calibration calibrate(const kernels::Kernel& kernel, ConstMatrixView x) {
   c.pair_seconds_single = measure_seconds_per_pair(kernel, sample, Precision::float32, 1);
   c.column_seconds_double = per_column(Precision::float64, c.pair_seconds_double);
   c.column_seconds_single = per_column(Precision::float32, c.pair_seconds_single);
-  c.flops = measure_flops();
-  c.bandwidth = measure_bandwidth();
+  static const double flops = measure_flops();
+  static const double bandwidth = measure_bandwidth();
+  c.flops = flops;
+  c.bandwidth = bandwidth;
+  known.emplace(key, c);
   return c;
 }
 

@@ -63,24 +63,38 @@ nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
 }
 
 struct SolvedSystem {
-  inference::SystemReport report;
-  Matrix solution;
+  inference::SystemReport report;  // of y
+  Matrix solution;                 // H^-1 [y, basis]
   double noise = 0, jitter = 0, build_seconds = 0;
   Index rank = 0;
 };
 
+// The trend's columns are solved to this tolerance whatever the one for y: their error would
+// enter the variances, whose bound does not count it.
+constexpr double kBasisTolerance = 1e-10;
+
 SolvedSystem solve_system(const inference::RegressionProblem& problem, const Matrix& x,
-                          ConstMatrixView b, const inference::SystemChoice& choice,
-                          const ProgressCallback& progress) {
+                          ConstVectorView y, ConstMatrixView basis,
+                          const inference::SystemChoice& choice, const ProgressCallback& progress) {
   if (progress && progress({"solve", -1, "building " + choice.solver}) == Action::stop)
     throw Interrupted("interrupted before the solve");
   const inference::RegularizedSystem system(problem.kernel, problem.noise, x, choice);
   SolvedSystem out;
-  out.solution = Matrix::Zero(b.rows(), b.cols());
-  out.report = system.solve(b, out.solution, solve_observer(progress));
-  if (out.report.stop == StopReason::interrupted)
-    throw Interrupted(
-        fmt::format("interrupted after {} iterations of the solve", out.report.iterations));
+  out.solution = Matrix::Zero(y.size(), 1 + basis.cols());
+  const auto solve_columns = [&](ConstMatrixView b, MatrixView solution, double tolerance) {
+    auto report = system.solve(b, solution, tolerance, solve_observer(progress));
+    if (report.stop == StopReason::interrupted)
+      throw Interrupted(
+          fmt::format("interrupted after {} iterations of the solve", report.iterations));
+    return report;
+  };
+  out.report = solve_columns(y, out.solution.leftCols(1), choice.tolerance);
+  if (basis.cols() > 0) {
+    const auto trend = solve_columns(basis, out.solution.rightCols(basis.cols()),
+                                     std::min(choice.tolerance, kBasisTolerance));
+    out.report.matvecs += trend.matvecs;
+    out.report.seconds += trend.seconds;
+  }
   out.noise = system.noise();
   out.jitter = system.jitter();
   out.build_seconds = system.build_seconds();
@@ -146,9 +160,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   }
 
   const Matrix basis = inference::mean_basis(problem.mean, scaled.x);
-  Matrix b(scaled.x.rows(), 1 + basis.cols());
-  b << scaled.y, basis;
-  auto solved = solve_system(problem, scaled.x, b, result.plan.system, progress);
+  auto solved = solve_system(problem, scaled.x, scaled.y, basis, result.plan.system, progress);
   result.solve = std::move(solved.report);
   result.jitter = solved.jitter;
   result.rank = solved.rank;
@@ -177,7 +189,8 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
   SolveOutcome out;
   out.plan = make_plan(problem.kernel, problem.noise, scaled.x, options.method, options.train,
                        PlanFor::solve);
-  auto solved = solve_system(problem, scaled.x, scaled.y, out.plan.system, progress);
+  auto solved = solve_system(problem, scaled.x, scaled.y, Matrix(scaled.x.rows(), 0),
+                             out.plan.system, progress);
   out.report = std::move(solved.report);
   out.solution = solved.solution.col(0);
   out.jitter = solved.jitter;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
 #include "mercer/core/threads.hpp"
 
 namespace mercer::models {
