@@ -79,7 +79,8 @@ void cross_apply(const kernels::Kernel& kernel, ConstMatrixView a, ConstMatrixVi
   if (out.cols() != v.cols())
     throw DimensionMismatch("cross product: columns of out", out.cols(), "columns of v", v.cols());
   const detail::Program program(kernel);
-  const detail::PointSet columns(program, x, {.precision = precision, .sort = a.rows() >= 1024});
+  const detail::PointSet columns(
+      program, x, {.precision = precision, .sort = a.rows() >= 1024, .grouped = false});
   for (Index first = 0; first < a.rows(); first += kStreamedRows) {
     const Index count = std::min(kStreamedRows, a.rows() - first);
     const detail::PointSet rows(program, a.middleRows(first, count),

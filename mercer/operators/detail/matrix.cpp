@@ -81,7 +81,7 @@ void dense_cross(const Program& program, ConstMatrixView a, ConstMatrixView b, M
   const bool along_a = a.rows() >= kTile / 2 || a.rows() >= b.rows();
   const ConstMatrixView& row_points = along_a ? b : a;
   const ConstMatrixView& column_points = along_a ? a : b;
-  const PointSet columns(program, column_points, {.sort = false});
+  const PointSet columns(program, column_points, {.sort = false, .grouped = false});
   const PointSet rows(program, row_points,
                       {.sort = false,
                        .align = simd::kPackedRows,

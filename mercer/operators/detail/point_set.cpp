@@ -79,6 +79,7 @@ PointSet::PointSet(const Program& program, ConstMatrixView x, const PointSetOpti
           kLargestFloatFactor)
         huge_factors_ = true;
   }
+  if (!options.grouped) return;
   for (auto& block : blocks_) {
     block.groups = group(block.begin, block.end);
     for (const auto& g : block.groups) any_wide_ = any_wide_ || g.wide;

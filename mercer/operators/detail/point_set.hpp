@@ -43,6 +43,7 @@ struct Box {
 struct PointSetOptions {
   Precision precision = Precision::float64;
   bool sort = true;
+  bool grouped = true;             // false when the set only ever serves as columns
   Index align = kTile;             // the set is padded to a multiple of this with its last point
   Index tile = kTile;              // smallest group
   Index block = 1024;              // largest block
