@@ -32,6 +32,10 @@ constexpr Index kDirectVarianceBlock = 256;
 constexpr Index kIterativeVarianceBlock = 64;
 constexpr double kPredictRows = 1000;  // test rows that a prediction estimate is for
 
+// `auto` stores K only up to this size and when that is estimated to save a third of the time.
+constexpr double kMostStored = 1073741824.0;
+constexpr double kStoredHandicap = 1.5;
+
 struct Candidate {
   PlanRow row;
   SystemChoice choice;
@@ -173,19 +177,26 @@ std::vector<Candidate> solve_candidates(const Problem& p) {
   return out;
 }
 
+// Seconds for comparing: storing K must pay clearly and stay small before `auto` does it.
+double handicapped_seconds(const Candidate& c, const MethodOptions& method) {
+  if (c.choice.op != OperatorKind::stored || method.op == "stored") return c.row.seconds;
+  return c.row.bytes > kMostStored ? HUGE_VAL : kStoredHandicap * c.row.seconds;
+}
+
 // The candidate to take: the quickest that is allowed and fits; small problems are direct.
-Candidate* best_candidate(std::vector<Candidate>& candidates, const Plan& plan) {
+Candidate* best_candidate(std::vector<Candidate>& candidates, const Plan& plan,
+                          const MethodOptions& method) {
+  for (auto& c : candidates) c.row.fits = plan.base_bytes + c.row.bytes <= plan.budget_bytes;
   Candidate* best = nullptr;
   for (auto& c : candidates) {
-    c.row.fits = plan.base_bytes + c.row.bytes <= plan.budget_bytes;
     if (!c.row.fits || !c.row.allowed) continue;
     if (c.choice.solver == "cholesky" && plan.n <= kAlwaysDirect) {
       best = &c;
       break;
     }
-    if (best == nullptr || c.row.seconds < best->row.seconds) best = &c;
+    if (best == nullptr || handicapped_seconds(c, method) < handicapped_seconds(*best, method))
+      best = &c;
   }
-  for (auto& c : candidates) c.row.fits = plan.base_bytes + c.row.bytes <= plan.budget_bytes;
   return best;
 }
 
@@ -255,7 +266,7 @@ void plan_training(const Problem& p, const TrainOptions& train, Plan& plan) {
 
 void plan_system(const Problem& p, Plan& plan) {
   auto candidates = solve_candidates(p);
-  Candidate* best = best_candidate(candidates, plan);
+  Candidate* best = best_candidate(candidates, plan, p.method);
   std::vector<PlanRow> rows;
   for (auto& c : candidates) {
     c.row.stage = p.purpose == PlanFor::predict ? "predict" : "solve";
