@@ -18,7 +18,7 @@ std::string number(double value, int digits) {
 std::string count(Index value) {
   std::string text = std::to_string(value);
   for (auto place = static_cast<Index>(text.size()) - 3; place > (value < 0 ? 1 : 0); place -= 3)
-    text.insert(static_cast<std::size_t>(place), ",");
+    text.insert(static_cast<std::size_t>(place), 1, ',');
   return text;
 }
 
@@ -45,7 +45,8 @@ std::string wrapped(const std::string& text, int indent) {
   while (first < text.size()) {
     const std::size_t end = std::min(text.find(' ', first), text.size());
     const bool fits = column + (end - first) + 1 <= width;
-    if (first > 0) out += fits ? " " : "\n" + std::string(static_cast<std::size_t>(indent), ' ');
+    if (first > 0) out += fits ? ' ' : '\n';
+    if (first > 0 && !fits) out.append(static_cast<std::size_t>(indent), ' ');
     if (!fits) column = static_cast<std::size_t>(indent);
     out.append(text, first, end - first);
     column += end - first + 1;

@@ -78,10 +78,7 @@ class Sink {
       for (const auto& column : schema.inputs) header.push_back(column.name);
     for (const auto& column : columns_of(models::Predictions(), !command.no_variance))
       header.emplace_back(column.name);
-    if (!as_json_)
-      writer_.emplace(command.output, std::move(header));
-    else
-      json_ = Json::object();
+    if (!as_json_) writer_.emplace(command.output, std::move(header));
   }
 
   void add(const Matrix& inputs, const models::Predictions& predictions) {
@@ -109,7 +106,7 @@ class Sink {
   const data::Schema& schema_;
   bool as_json_;
   std::optional<data::CsvWriter> writer_;
-  Json json_;
+  Json json_ = Json::object();
 };
 
 Json predict_json(const PredictCommand& command, const Totals& totals, Json columns) {
