@@ -15,9 +15,8 @@ foreach(room ${rooms})
     string(REPLACE "|" ";" pair ${pair})
     list(GET pair 0 variable)
     list(GET pair 1 name)
-    string(REPLACE "$<LINK_ONLY:${${variable}}>"
-      "$<BUILD_INTERFACE:$<LINK_ONLY:${${variable}}>>;$<INSTALL_INTERFACE:$<LINK_ONLY:${name}>>"
-      links "${links}")
+    list(TRANSFORM links REPLACE "^${${variable}}$"
+      "$<BUILD_INTERFACE:${${variable}}>;$<INSTALL_INTERFACE:$<LINK_ONLY:${name}>>")
   endforeach()
   set_target_properties(${room} PROPERTIES INTERFACE_LINK_LIBRARIES "${links}")
 endforeach()

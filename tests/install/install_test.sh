@@ -30,7 +30,6 @@ fi
   { cat "$work/build.log"; fail "the outside program does not build"; }
 "$work/outside/outside" || fail "the outside program failed"
 
-# Every public header compiles alone.
 if [ -x "$work/prefix/bin/mercer" ]; then
   "$work/prefix/bin/mercer" --version || fail "the installed program does not run"
 fi
