@@ -5,9 +5,6 @@ find_package(nlohmann_json REQUIRED)
 find_package(FastFloat REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(hwy REQUIRED)
-if(NOT MERCER_STD_THREADS)
-  find_package(OpenMP REQUIRED COMPONENTS CXX)
-endif()
 find_package(Threads REQUIRED)
 
 # OpenBLAS (BLAS and LAPACK in one library). mercer runs it on one thread and parallelises over

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -28,6 +30,73 @@ std::atomic<int>& thread_count() {
 
 thread_local bool inside_parallel_loop = false;
 
+// Waits a few microseconds awake, because loops often follow each other closely, then asleep: on a
+// busy machine a team that spins (as OpenMP's does by default) takes the processor from the very
+// threads it waits for.
+template <class Done>
+void wait_until(std::mutex& mutex, std::condition_variable& changed, const Done& done) {
+  constexpr int tries = 2000;
+  for (int i = 0; i < tries; ++i) {
+    if (done()) return;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  std::unique_lock lock(mutex);
+  changed.wait(lock, done);
+}
+
+/// Threads that live as long as the process and run one loop at a time.
+class Team {
+ public:
+  /// Calls work(worker) for worker = 0 .. workers - 1, the first of them here.
+  void run(int workers, const std::function<void(int)>& work) {
+    const std::lock_guard one_loop_at_a_time(loop_mutex_);
+    while (static_cast<int>(threads_.size()) < workers - 1) {
+      const int worker = static_cast<int>(threads_.size()) + 1;
+      threads_.emplace_back([this, worker, seen = generation_.load()] { serve(worker, seen); });
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      work_ = &work;
+      workers_ = workers;
+      busy_ = static_cast<int>(threads_.size());
+      ++generation_;
+    }
+    started_.notify_all();
+    work(0);
+    wait_until(mutex_, finished_, [this] { return busy_.load() == 0; });
+  }
+
+ private:
+  void serve(int worker, std::uint64_t seen) {
+    for (;;) {
+      wait_until(mutex_, started_, [&] { return generation_.load() != seen; });
+      seen = generation_.load();
+      if (worker < workers_) (*work_)(worker);
+      if (--busy_ == 0) {
+        const std::lock_guard lock(mutex_);  // the waiter is either awake or already waiting
+        finished_.notify_one();
+      }
+    }
+  }
+
+  std::mutex loop_mutex_;
+  std::mutex mutex_;
+  std::condition_variable started_, finished_;
+  std::atomic<std::uint64_t> generation_{0};
+  std::atomic<int> busy_{0};
+  const std::function<void(int)>* work_ = nullptr;
+  int workers_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+Team& team() {
+  // Never destroyed: its threads sleep until the process ends.
+  static Team& instance = *new Team;
+  return instance;
+}
+
 }  // namespace
 
 int num_threads() { return thread_count().load(); }
@@ -47,7 +116,7 @@ void parallel_for(Index count, const std::function<void(Index, int)>& body) {
   std::atomic<Index> next{0};
   std::exception_ptr first_error;
   std::mutex error_mutex;
-  const auto work = [&](int worker) {
+  team().run(workers, [&](int worker) {
     inside_parallel_loop = true;
     try {
       for (Index task = next++; task < count; task = next++) body(task, worker);
@@ -57,17 +126,7 @@ void parallel_for(Index count, const std::function<void(Index, int)>& body) {
       next = count;  // the other workers stop at their next task
     }
     inside_parallel_loop = false;
-  };
-
-#ifdef MERCER_STD_THREADS
-  std::vector<std::thread> team;
-  for (int worker = 1; worker < workers; ++worker) team.emplace_back(work, worker);
-  work(0);
-  for (auto& thread : team) thread.join();
-#else
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-  for (int worker = 0; worker < workers; ++worker) work(worker);
-#endif
+  });
   if (first_error) std::rethrow_exception(first_error);
 }
 
