@@ -8,6 +8,7 @@ SolveResult cg(const linalg::LinearOperator& a, ConstMatrixView b, MatrixView x,
                const CgOptions& options, const CgContext& context) {
   check_arguments("cg", a, b, x, options, context);
   refuse_option("cg", options.window.has_value(), "window", "fcg");
+  refuse_option("cg", options.window_restarts, "window_restarts", "fcg");
   refuse_option("cg", options.restart.has_value(), "restart", "gmres and fgmres");
   return detail::ConjugateGradients(a, b, x, options, context, std::nullopt).run();
 }

@@ -19,9 +19,7 @@ double fcg_bytes(Index n, Index columns, bool preconditioned) {
 }
 
 double fcg_flops(Index n, Index columns) {
-  // Over a round of m + 1 iterations m_k is 1, 1, 2, ..., m.
-  const double m = default_window, mean_window = (1 + m * (m + 1) / 2) / (m + 1);
-  return (12 + 4 * mean_window) * static_cast<double>(n) * static_cast<double>(columns);
+  return (12 + 4.0 * default_window) * static_cast<double>(n) * static_cast<double>(columns);
 }
 
 }  // namespace mercer::krylov

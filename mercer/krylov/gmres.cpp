@@ -299,6 +299,7 @@ void check(const char* solver, const linalg::LinearOperator& a, ConstMatrixView 
   check_arguments(solver, a, b, x, options, context);
   refuse_option(solver, options.keep_coefficients, "keep_coefficients", "cg");
   refuse_option(solver, options.window.has_value(), "window", "fcg");
+  refuse_option(solver, options.window_restarts, "window_restarts", "fcg");
 }
 
 double blocks_in_bytes(double blocks, Index n, Index columns) {

@@ -28,6 +28,10 @@ struct SolverOptions {
   /// fcg: directions kept to make the next one conjugate to, 15 when unset. max_iterations or more
   /// keeps them all and never truncates; memory grows with the iterations then.
   std::optional<int> window;
+  /// fcg: Notay's truncation-restart. The window fills up and starts anew, direction k is made
+  /// conjugate to the last max(1, k mod (window + 1)). Half the work besides products, but more
+  /// iterations when P hardly changes (see fcg.hpp).
+  bool window_restarts = false;
   std::optional<int> restart;  // gmres, fgmres: steps in a cycle, 30 when unset
 };
 
@@ -40,6 +44,7 @@ void visit_fields(SolverOptions& o, Visitor&& field) {
   field("stagnation_window", o.stagnation_window, Positive{});
   field("keep_coefficients", o.keep_coefficients, Any{});
   field("window", o.window, Positive{});
+  field("window_restarts", o.window_restarts, Any{});
   field("restart", o.restart, Positive{});
 }
 

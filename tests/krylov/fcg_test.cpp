@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <optional>
+
 #include "mercer/core/error.hpp"
 #include "mercer/krylov/cg.hpp"
 #include "tests/krylov/preconditioners.hpp"
@@ -20,12 +23,16 @@ TEST(Fcg, WithAFixedPreconditionerItsIteratesAreThoseOfPcg) {
   const Matrix b = random_matrix(150, 2, 2);
   for (const int window : {1, 3, 15, 1000})
     for (int k = 1; k <= 20; ++k) {
-      Matrix x = Matrix::Zero(150, 2), y = x;
+      Matrix x = Matrix::Zero(150, 2), y = x, restarted = x;
       const SolverContext context{.preconditioner = &p};
       fcg(a, b, x, {.tolerance = 1e-14, .max_iterations = k, .window = window}, context);
       cg(a, b, y, {.tolerance = 1e-14, .max_iterations = k}, context);
+      fcg(a, b, restarted,
+          {.tolerance = 1e-14, .max_iterations = k, .window = window, .window_restarts = true},
+          context);
       // CG's own loss of orthogonality in 20 steps: rounding times the condition, with room.
       EXPECT_LE((x - y).norm(), 1e-11 * y.norm()) << window << ' ' << k;
+      EXPECT_LE((restarted - y).norm(), 1e-11 * y.norm()) << window << ' ' << k;
     }
 }
 
@@ -59,6 +66,29 @@ TEST(Fcg, TheFullWindowEndsInNStepsWhateverThePreconditioner) {
   EXPECT_GT(short_window.iterations, full.iterations);
 }
 
+TEST(Fcg, ALongerMemoryTakesFewerIterationsThanCgLosingItsOrthogonality) {
+  // Few large eigenvalues far above the rest, as kernel matrices have them, make CG forget.
+  Vector eigenvalues(200);
+  for (Index i = 0; i < 200; ++i) eigenvalues(i) = i < 40 ? std::pow(0.7, double(i)) : 1e-6;
+  const DenseOperator a(testing::matrix_with_spectrum(eigenvalues, 11));
+  const Matrix b = random_matrix(200, 1, 12);
+  const auto iterations = [&](std::optional<int> window, bool restarts) {
+    Matrix x = Matrix::Zero(200, 1);
+    const auto result = fcg(
+        a, b, x,
+        {.tolerance = 1e-8, .max_iterations = 4000, .window = window, .window_restarts = restarts});
+    EXPECT_TRUE(result.converged());
+    return result.iterations;
+  };
+  Matrix x = Matrix::Zero(200, 1);
+  const int plain = cg(a, b, x, {.tolerance = 1e-8, .max_iterations = 4000}).iterations;
+  const int full = iterations(4000, false);
+  EXPECT_LE(full, 42);  // 41 distinct eigenvalues, one more for rounding
+  EXPECT_LT(full, iterations({}, false));
+  EXPECT_LE(iterations({}, false), plain);
+  EXPECT_LT(full, iterations({}, true));
+}
+
 TEST(Fcg, TakesAnInnerSolverAsPreconditioner) {
   const Matrix m = spd_matrix(200, 1e4, 7);
   const Matrix b = random_matrix(200, 2, 8);
@@ -89,6 +119,7 @@ TEST(Fcg, RefusesOptionsOfOtherSolvers) {
   EXPECT_THROW(fcg(a, b, x, {.keep_coefficients = true}), InvalidArgument);
   EXPECT_THROW(fcg(a, b, x, {.window = 0}), InvalidArgument);
   EXPECT_THROW(cg(a, b, x, {.window = 5}), InvalidArgument);
+  EXPECT_THROW(cg(a, b, x, {.window_restarts = true}), InvalidArgument);
 }
 
 }  // namespace

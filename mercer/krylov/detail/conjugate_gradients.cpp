@@ -18,7 +18,8 @@ ConjugateGradients::ConjugateGradients(const linalg::LinearOperator& a, ConstMat
     : BlockSolve(a, b, x, options, context, Residual::recurrence),
       z_(context.preconditioner != nullptr ? n_ : 0, context.preconditioner != nullptr ? t_ : 0),
       work_(t_) {
-  if (window) window_.emplace(n_, t_, std::min(*window, options.max_iterations));
+  if (window)
+    window_.emplace(n_, t_, std::min(*window, options.max_iterations), options.window_restarts);
 }
 
 void ConjugateGradients::swap_slots(Index i, Index j) {

@@ -12,18 +12,20 @@ namespace mercer::krylov::detail {
 
 class DirectionWindow {
  public:
-  DirectionWindow(Index n, Index columns, int size) : n_(n), columns_(columns), size_(size) {}
+  /// With `restarts` the memory fills up and starts anew (Notay's truncation-restart).
+  DirectionWindow(Index n, Index columns, int size, bool restarts)
+      : n_(n), columns_(columns), size_(size), restarts_(restarts) {}
 
   int levels() const { return static_cast<int>(levels_.size()); }
   const Matrix& p(int level) const { return at(level).p; }
   const Matrix& q(int level) const { return at(level).q; }
   double curvature(int level, Index slot) const { return at(level).curvature(slot); }
 
-  /// Whether direction number k is made conjugate to what this level holds. Notay's rule: to the
-  /// last max(1, k mod (size + 1)), so that the memory fills up and starts anew.
+  /// Whether direction number k is made conjugate to what this level holds: to the last
+  /// min(k, size), or max(1, k mod (size + 1)) with restarts.
   bool reaches(int k, int level) const {
     if (k == 0) return false;
-    const int wanted = std::max(1, k % (size_ + 1));
+    const int wanted = restarts_ ? std::max(1, k % (size_ + 1)) : std::min(k, size_);
     const int newest = (k - 1) % size_;
     const int lag = newest >= level ? newest - level : newest - level + size_;
     return lag < wanted;
@@ -55,6 +57,7 @@ class DirectionWindow {
 
   Index n_, columns_;
   int size_;
+  bool restarts_;
   std::vector<Level> levels_;
 };
 
