@@ -35,7 +35,7 @@ thread_local bool inside_parallel_loop = false;
 // threads it waits for.
 template <class Done>
 void wait_until(std::mutex& mutex, std::condition_variable& changed, const Done& done) {
-  constexpr int tries = 2000;
+  constexpr int tries = 200;
   for (int i = 0; i < tries; ++i) {
     if (done()) return;
 #if defined(__x86_64__)
