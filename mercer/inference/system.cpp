@@ -143,7 +143,8 @@ SystemReport RegularizedSystem::Impl::solve_iteratively(ConstMatrixView b, Matri
   report.fell_back_to_double = result.fell_back_to_double;
   report.stop = result.stop;
   report.iterations = result.iterations;
-  report.matvecs = result.matvecs;
+  report.inner_iterations = static_cast<int>(result.inner_iterations);
+  report.matvecs = result.total_matvecs();
   report.residuals = std::move(result.residuals);
   report.residual_norms = std::move(result.residual_norms);
   report.relative_residual = result.relative_residual;

@@ -9,9 +9,9 @@
 //           is: `fell_back_to_double` says so.
 //
 // When the residual is replaced the direction starts anew. Measured on Matern systems of condition
-// 1e4 to 1e8 with rounded entries, that takes 2 to 20 % more iterations than CG in double; keeping
-// the old direction, as van der Vorst & Ye do for rounding errors of the recurrence, took 20 to
-// 150 % more, because the errors here are of the size of the residual.
+// 1e4 to 1e8 with rounded entries, that takes 2 to 40 % more iterations than CG in double; keeping
+// the old direction, as van der Vorst & Ye do for rounding errors of the recurrence, took 4 to
+// 160 % more, because the errors here are of the size of the residual.
 #pragma once
 
 #include "mercer/krylov/solver.hpp"

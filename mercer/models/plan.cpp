@@ -8,6 +8,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/exact_evidence.hpp"
+#include "mercer/krylov/registry.hpp"
 #include "mercer/operators/cost.hpp"
 #include "mercer/operators/stored_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
@@ -117,8 +118,14 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
   Candidate c;
   c.row.method = fmt::format("{} {} {}, {}", choice.solver, to_string(choice.op),
                              to_string(choice.precision), choice.preconditioner);
-  // Seven blocks of vectors in the solver, one right-hand side and one solution.
-  c.row.bytes = operators::tiled_bytes(p.n(), p.d(), p.columns()) + 8 * n * columns * 9;
+  // Beside the operator and the solver's workspace: right-hand sides, solutions and residuals.
+  c.row.bytes =
+      operators::tiled_bytes(p.n(), p.d(), p.columns()) +
+      krylov::solver(choice.solver).bytes(p.n(), p.columns(), choice.preconditioner != "none") +
+      8 * n * columns * 3;
+  // Mixed precision keeps a float32 operator beside the one in double.
+  if (choice.precision != SolvePrecision::float64 && choice.op == OperatorKind::tiled)
+    c.row.bytes += operators::tiled_bytes(p.n(), p.d(), 0);
   if (choice.op == OperatorKind::stored)
     c.row.bytes += operators::StoredOperator::bytes(
         p.n(), choice.precision == SolvePrecision::float64 ? operators::Precision::float64
