@@ -193,6 +193,10 @@ void Arguments::option(const std::string& names, const std::string& what, std::o
                        const std::string& help) {
   impl_->add_number(names, what, value, help);
 }
+void Arguments::option(const std::string& names, const std::string& what,
+                       std::optional<std::uint64_t>& value, const std::string& help) {
+  impl_->add_number(names, what, value, help);
+}
 
 void Arguments::bytes(const std::string& names, std::optional<std::uint64_t>& value,
                       const std::string& help) {

@@ -38,6 +38,8 @@ class Arguments {
               const std::string& help);
   void option(const std::string& names, const std::string& what, std::optional<int>& value,
               const std::string& help);
+  void option(const std::string& names, const std::string& what,
+              std::optional<std::uint64_t>& value, const std::string& help);
   /// An amount of memory: 8G, 500M.
   void bytes(const std::string& names, std::optional<std::uint64_t>& value,
              const std::string& help);

@@ -22,6 +22,7 @@ int run_evaluate(const Words& words) {
   std::string data_path;
   data::PredictOptions rows{data::TargetUse::required, false};
   models::PredictOptions options;
+  std::optional<std::uint64_t> seed;
   arguments.positional("MODEL", model_path, "model file written by mercer fit");
   arguments.positional("DATA", data_path, "CSV file with the target; - for standard input");
   arguments.group("Data");
@@ -30,6 +31,7 @@ int run_evaluate(const Words& words) {
   arguments.group("Method");
   arguments.bytes("--memory", options.memory,
                   "memory to stay inside, as 8G or 500M\n[default: 80 % of what is free]");
+  arguments.option("--seed", "S", seed, "[default: that of the model]");
   add_run_options(arguments, run);
   if (!arguments.parse(words)) return exit_ok;
 
@@ -37,6 +39,7 @@ int run_evaluate(const Words& words) {
   const Timer timer;
   const Console console("evaluate", run.quiet);
   auto model = load_model(model_path);
+  if (seed) model.method.seed = *seed;
   RowSource source(data_path, model.schema, rows);
   data::PredictBlock block;
   bool more = source.next(block);

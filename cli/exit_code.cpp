@@ -9,12 +9,19 @@
 #include <new>
 
 #include "cli/console.hpp"
+#include "mercer/core/interrupt.hpp"
 
 namespace mercer::cli {
 namespace {
 
 // One line, whatever the message holds.
 int say(std::string_view name, std::string message, int code) {
+  // Ctrl-C cuts reads and writes short, and ends the program that feeds this one: what fails then
+  // is no fault of the data.
+  if (interrupt_requested() && code != exit_interrupted) {
+    message = "interrupted";
+    code = exit_interrupted;
+  }
   std::replace(message.begin(), message.end(), '\n', ' ');
   clear_progress_line();
   fmt::print(stderr, "{}: {}\n", name, message);

@@ -3,15 +3,14 @@
 
 #include <cmath>
 
-#include "cli/arguments.hpp"
-#include "cli/console.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/format.hpp"
+#include "cli/record.hpp"
+#include "cli/shared_options.hpp"
 #include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/memory.hpp"
-#include "mercer/core/threads.hpp"
 #include "mercer/data/csv_writer.hpp"
 #include "mercer/data/simulate.hpp"
 #include "mercer/models/options.hpp"
@@ -30,10 +29,9 @@ struct GenerateCommand {
   std::optional<double> signal_variance;
   std::optional<double> noise;
   std::optional<std::uint64_t> memory;
-  std::optional<int> threads;
   std::string output = "-";
   bool truth = false;
-  bool quiet = false;
+  RunOptions run;
 };
 
 constexpr const char* kNames =
@@ -123,6 +121,8 @@ void check(const GenerateCommand& command) {
   if (command.noise && !NonNegative::holds(*command.noise))
     throw InvalidArgument(
         fmt::format("--noise is {}, but must be {}", *command.noise, NonNegative::text));
+  if (command.run.json && command.output == "-")
+    throw InvalidArgument("--json and the data both want standard output; name a file with -o");
   check_output("--output", command.output, {});
 }
 
@@ -166,24 +166,26 @@ int run_generate(const Words& words) {
   arguments.option("--signal-variance", "V", command.signal_variance, "[default: 1]");
   arguments.bytes("--memory", command.memory,
                   "memory to stay inside [default: 80 % of what is free]");
-  arguments.group("Run");
-  arguments.flag("--quiet", command.quiet, "do not tell the truth on standard error");
-  arguments.option("--threads", "T", command.threads, "threads [default: all cores]");
+  add_run_options(arguments, command.run);
   arguments.appendix("Names", kNames);
   if (!arguments.parse(words)) return exit_ok;
 
   check(command);
-  if (command.threads) {
-    if (*command.threads < 1)
-      throw InvalidArgument(fmt::format("--threads is {}, but must be positive", *command.threads));
-    set_num_threads(*command.threads);
-  }
+  apply(command.run);
   const Generated generated =
       command.name == "gp" ? generate_gp(command) : generate_surface(command);
-  write(command, generated.data);
-  Console("generate", command.quiet)
-      .note(fmt::format("{} rows; {}; seed {}", count(generated.data.target.size()),
-                        generated.truth, command.seed));
+  const auto& data = generated.data;
+  write(command, data);
+  Console("generate", command.run.quiet)
+      .note(fmt::format("{} rows; {}; seed {}", count(data.target.size()), generated.truth,
+                        command.seed));
+  if (command.run.json)
+    print_json({{"n", data.target.size()},
+                {"d", data.inputs.cols()},
+                {"name", command.name},
+                {"truth", generated.truth},
+                {"seed", command.seed},
+                {"output", command.output}});
   return exit_ok;
 }
 

@@ -26,7 +26,7 @@ struct PredictCommand {
   std::string data_path;
   std::string output = "-";
   models::PredictOptions options;
-  std::optional<Index> seed;
+  std::optional<std::uint64_t> seed;
   bool no_variance = false;
   bool with_inputs = false;
   bool drop_missing = false;
@@ -124,7 +124,7 @@ Json predict_json(const PredictCommand& command, const Totals& totals, Json colu
 Json execute(const PredictCommand& command, const Console& console, Totals& totals) {
   const Timer timer;
   auto model = load_model(command.model_path);
-  if (command.seed) model.method.seed = static_cast<std::uint64_t>(*command.seed);
+  if (command.seed) model.method.seed = *command.seed;
   RowSource source(command.data_path, model.schema,
                    {data::TargetUse::ignored, command.drop_missing});
   data::PredictBlock block;
@@ -152,8 +152,6 @@ void check(const PredictCommand& command) {
   if (command.options.tolerance && !(*command.options.tolerance > 0))
     throw InvalidArgument(
         fmt::format("--tolerance is {}, but must be positive", *command.options.tolerance));
-  if (command.seed && *command.seed < 0)
-    throw InvalidArgument(fmt::format("--seed is {}, but must be 0 or more", *command.seed));
   if (command.with_inputs && command.run.json && command.output == "-")
     throw InvalidArgument("--with-inputs needs a CSV output; name one with -o or leave out --json");
   check_output("--output", command.output, {command.model_path, command.data_path});

@@ -9,6 +9,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/format.hpp"
+#include "cli/record.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/atomic_file.hpp"
 #include "mercer/data/byte_source.hpp"
@@ -75,11 +76,15 @@ int run_split(const Words& words) {
   std::string test_path;
   double fraction = 0.2;
   std::uint64_t seed = 0;
+  bool json = false;
+  bool quiet = false;
   arguments.positional("DATA", path, "CSV file; - for standard input");
   arguments.option("--train-out", "FILE", train_path, "file for the rest of the rows");
   arguments.option("--test-out", "FILE", test_path, "file for the share set apart");
   arguments.option("--test-fraction", "F", fraction, "share of the rows to set apart");
   arguments.option("--seed", "S", seed, "same seed, same rows");
+  arguments.flag("--json", json, "print one JSON object, and nothing else");
+  arguments.flag("--quiet", quiet, "print nothing, unless --json");
   if (!arguments.parse(words)) return exit_ok;
 
   if (train_path.empty() || test_path.empty())
@@ -106,9 +111,16 @@ int run_split(const Words& words) {
   const auto split = data::split_rows(static_cast<Index>(rows.size()), fraction, seed);
   write_rows(train_path, header, rows, split.train);
   write_rows(test_path, header, rows, split.test);
-  print_out(fmt::format("{} into {}, {} into {}\n",
-                        plural(static_cast<Index>(split.train.size()), "row"), train_path,
-                        plural(static_cast<Index>(split.test.size()), "row"), test_path));
+  if (json)
+    print_json({{"train_rows", split.train.size()},
+                {"test_rows", split.test.size()},
+                {"train_out", train_path},
+                {"test_out", test_path},
+                {"seed", seed}});
+  else if (!quiet)
+    print_out(fmt::format("{} into {}, {} into {}\n",
+                          plural(static_cast<Index>(split.train.size()), "row"), train_path,
+                          plural(static_cast<Index>(split.test.size()), "row"), test_path));
   return exit_ok;
 }
 

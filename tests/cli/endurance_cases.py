@@ -1,7 +1,9 @@
 """Same bits on any number of threads, after Ctrl-C, and after kill -9."""
 
 import os
+import pty
 import signal
+import subprocess
 import time
 
 from harness import TIMEOUT, CliCase, run, start
@@ -66,6 +68,16 @@ class InterruptionTest(CliCase):
         self.assertTrue(errors.splitlines()[-1].startswith("mercer fit: "), errors)
         self.assertEqual(sorted(os.listdir(self.folder)), ["c.mcc", "d.csv"])
 
+    def test_ctrl_c_while_waiting_for_data(self):
+        process = start("fit", "-", "-m", "m.mcr", cwd=self.folder, stdin=subprocess.PIPE)
+        process.stdin.write("a,y\n1,2\n")
+        process.stdin.flush()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertEqual(os.listdir(self.folder), [])
+
     def test_killed_and_resumed_is_the_same_to_the_last_bit(self):
         self.generate("d.csv", "friedman", "-n", 1400, "-d", 8)
         words = ("fit", "d.csv", "--restarts", 2, "-m")
@@ -99,3 +111,37 @@ class InterruptionTest(CliCase):
         self.refused(6, "fit", "d.csv", "--restarts", 0, "-m", "m.mcr", "--checkpoint", "c.mcc",
                      saying="c.mcc")
         self.assertEqual((self.folder / "c.mcc").read_text(), "this is no checkpoint")
+
+
+class TerminalTest(CliCase):
+    def on_a_terminal(self, **environment):
+        """What a terminal gets on standard error while a fit runs."""
+        self.generate("d.csv", "friedman", "-n", 400, "-d", 5)
+        master, slave = pty.openpty()
+        env = {**os.environ, "TERM": "xterm", **environment}
+        process = subprocess.Popen([os.environ["MERCER_PROGRAM"], "fit", "d.csv"], env=env,
+                                   cwd=self.folder, stdout=subprocess.DEVNULL, stderr=slave)
+        os.close(slave)
+        text = b""
+        while True:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:  # the other end was closed
+                break
+            if not piece:
+                break
+            text += piece
+        os.close(master)
+        self.assertEqual(process.wait(timeout=TIMEOUT), 0)
+        return text.decode()
+
+    def test_a_bar_that_is_taken_away_at_the_end(self):
+        text = self.on_a_terminal(NO_COLOR="")
+        self.assertIn("[....", text)
+        self.assertIn("\033[36m", text)
+        self.assertTrue(text.endswith("\r\033[K"), repr(text[-80:]))
+
+    def test_no_color_is_obeyed(self):
+        text = self.on_a_terminal(NO_COLOR="1")
+        self.assertIn("[....", text)
+        self.assertNotIn("\033[36m", text)

@@ -24,10 +24,10 @@ def run(*words, stdin=None, cwd=None, env=None, stdout=subprocess.PIPE):
                           timeout=TIMEOUT, check=False)
 
 
-def start(*words, cwd=None):
+def start(*words, cwd=None, stdin=None):
     """A process left running."""
     command = [os.environ["MERCER_PROGRAM"], *map(str, words)]
-    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    return subprocess.Popen(command, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True)
 
 

@@ -100,6 +100,11 @@ class GenerateTest(CliCase):
         plain = self.mercer("generate", "field", "-n", 50).stdout
         self.assertEqual(gzip.open(self.folder / "a.csv.gz", "rt").read(), plain)
 
+    def test_json_says_what_was_written(self):
+        record = self.json("generate", "grid", "-n", 400, "-o", "g.csv", "--seed", 9)
+        self.assertEqual((record["d"], record["seed"], record["output"]), (2, 9, "g.csv"))
+        self.assertEqual(len((self.folder / "g.csv").read_text().splitlines()), record["n"] + 1)
+
 
 class SplitTest(CliCase):
     def test_lines_are_copied_unchanged_and_each_once(self):
@@ -111,6 +116,9 @@ class SplitTest(CliCase):
         test = (self.folder / "b.csv").read_text().splitlines()
         self.assertEqual((train[0], test[0]), (lines[0], lines[0]))
         self.assertEqual(len(test), 11)
+        record = self.json("split", "d.csv", "--test-fraction", 0.2, "--train-out", "a.csv",
+                           "--test-out", "b.csv")
+        self.assertEqual((record["train_rows"], record["test_rows"]), (40, 10))
         self.assertEqual(sorted(train[1:] + test[1:]), sorted(lines[1:]))
 
     def test_a_file_without_header_and_quoted_newlines(self):
@@ -430,3 +438,12 @@ class DemoTest(CliCase):
             _, _, promised, really = line.split()
             self.assertLessEqual(float(really), float(promised))
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_json(self):
+        record = self.json("demo", "--seed", 2)
+        self.has(record, "truth hyperparameters evaluation promises seconds peak_rss_bytes")
+        learned = record["hyperparameters"]
+        # 1600 points pin the noise to a few per cent, lengthscales to about 15 %.
+        self.assertAlmostEqual(learned["noise_variance"] / 0.09, 1, delta=0.2)
+        for value, truth in zip(learned["lengthscales"], record["truth"]["lengthscales"]):
+            self.assertAlmostEqual(value / truth, 1, delta=0.5)
