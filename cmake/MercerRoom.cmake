@@ -49,6 +49,6 @@ function(mercer_room_test name)
       target_link_libraries(${name}_test PRIVATE mercer_${room})
     endif()
   endforeach()
-  gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES
     PROPERTIES TIMEOUT 900 LABELS unit)
 endfunction()
