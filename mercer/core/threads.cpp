@@ -1,5 +1,6 @@
 #include "mercer/core/threads.hpp"
 
+#include <dlfcn.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -46,11 +47,22 @@ void wait_until(std::mutex& mutex, std::condition_variable& changed, const Done&
   changed.wait(lock, done);
 }
 
+// A thread of the team must not start an OpenMP team of its own: OpenBLAS (OpenMP flavour) asks
+// for the number of OpenMP threads in every thread that calls it, whatever it was told in another,
+// and then sums in another order. Looked up by name, because mercer itself does not use OpenMP.
+void keep_openmp_serial() {
+  using SetNumThreads = void (*)(int);
+  static const auto set =
+      reinterpret_cast<SetNumThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (set != nullptr) set(1);
+}
+
 /// Threads that live as long as the process and run one loop at a time.
 class Team {
  public:
   /// Calls work(worker) for worker = 0 .. workers - 1, the first of them here.
-  void run(int workers, const std::function<void(int)>& work) {
+  template <class Work>
+  void run(int workers, const Work& work) {
     const std::lock_guard one_loop_at_a_time(loop_mutex_);
     while (static_cast<int>(threads_.size()) < workers - 1) {
       const int worker = static_cast<int>(threads_.size()) + 1;
@@ -59,6 +71,7 @@ class Team {
     {
       const std::lock_guard lock(mutex_);
       work_ = &work;
+      call_ = [](const void* w, int worker) { (*static_cast<const Work*>(w))(worker); };
       workers_ = workers;
       busy_ = static_cast<int>(threads_.size());
       ++generation_;
@@ -70,10 +83,11 @@ class Team {
 
  private:
   void serve(int worker, std::uint64_t seen) {
+    keep_openmp_serial();
     for (;;) {
       wait_until(mutex_, started_, [&] { return generation_.load() != seen; });
       seen = generation_.load();
-      if (worker < workers_) (*work_)(worker);
+      if (worker < workers_) call_(work_, worker);
       if (--busy_ == 0) {
         const std::lock_guard lock(mutex_);  // the waiter is either awake or already waiting
         finished_.notify_one();
@@ -86,7 +100,8 @@ class Team {
   std::condition_variable started_, finished_;
   std::atomic<std::uint64_t> generation_{0};
   std::atomic<int> busy_{0};
-  const std::function<void(int)>* work_ = nullptr;
+  const void* work_ = nullptr;  // a loop's work and how to call it: no allocation per loop
+  void (*call_)(const void*, int) = nullptr;
   int workers_ = 0;
   std::vector<std::thread> threads_;
 };

@@ -273,6 +273,8 @@ bool Kernel::stationary() const {
   return every_leaf(root_, [](const Leaf& leaf) { return leaf.info().family != Family::dot; });
 }
 
+Index Kernel::num_leaves() const { return count_leaves(root_); }
+
 Index Kernel::num_parameters() const { return count_parameters(root_); }
 
 std::vector<std::string> Kernel::parameter_names() const {

@@ -61,6 +61,7 @@ class Kernel {
   /// True when k(x, x') depends on x - x' only, so that points may be shifted.
   bool stationary() const;
 
+  Index num_leaves() const;
   Index num_parameters() const;
   std::vector<std::string> parameter_names() const;
   /// True for each parameter that is a lengthscale / a variance in front of a term.

@@ -62,6 +62,9 @@ void use_serial_blas() {
     choose_kernels_again();
     openblas_set_num_threads(1);
   });
+  // The OpenMP flavour keeps the number per calling thread (core/threads.cpp sees to its own).
+  thread_local const bool told = (openblas_set_num_threads(1), true);
+  static_cast<void>(told);
 }
 
 const char* blas_target() {

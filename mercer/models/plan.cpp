@@ -40,7 +40,23 @@ constexpr double kStoredHandicap = 1.5;
 struct Candidate {
   PlanRow row;
   SystemChoice choice;
+  double nominal_seconds = 0;  // what candidates are ranked by
 };
+
+// Speeds of a typical machine. Methods are chosen by these, and only reported with measured ones:
+// the same command must choose the same method, and so give the same bits, on a busy day too.
+Calibration nominal_speeds(const kernels::Kernel& kernel, Index d) {
+  const auto leaves = static_cast<double>(std::max<Index>(1, kernel.num_leaves()));
+  const auto inputs = static_cast<double>(d);
+  Calibration c;
+  c.pair_seconds_single = leaves * (inputs + 10) / 2e11;
+  c.pair_seconds_double = leaves * (inputs + 16) / 1.2e11;
+  c.column_seconds_single = 8e-12;
+  c.column_seconds_double = 1.6e-11;
+  c.flops = 1.2e11;
+  c.bandwidth = 2e10;
+  return c;
+}
 
 // Everything the estimates depend on.
 struct Problem {
@@ -53,6 +69,9 @@ struct Problem {
   double prior_variance;  // mean of k(x, x)
   Index n() const { return x.rows(); }
   Index d() const { return x.cols(); }
+  Problem at_nominal_speed() const {
+    return {kernel, noise, x, method, purpose, nominal_speeds(kernel, x.cols()), prior_variance};
+  }
   /// Right-hand sides solved together.
   Index columns() const {
     if (purpose == PlanFor::predict) return kIterativeVarianceBlock;
@@ -186,8 +205,8 @@ std::vector<Candidate> solve_candidates(const Problem& p) {
 
 // Seconds for comparing: storing K must pay clearly and stay small before `auto` does it.
 double handicapped_seconds(const Candidate& c, const MethodOptions& method) {
-  if (c.choice.op != OperatorKind::stored || method.op == "stored") return c.row.seconds;
-  return c.row.bytes > kMostStored ? HUGE_VAL : kStoredHandicap * c.row.seconds;
+  if (c.choice.op != OperatorKind::stored || method.op == "stored") return c.nominal_seconds;
+  return c.row.bytes > kMostStored ? HUGE_VAL : kStoredHandicap * c.nominal_seconds;
 }
 
 // The candidate to take: the quickest that is allowed and fits; small problems are direct.
@@ -248,7 +267,8 @@ void plan_training(const Problem& p, const TrainOptions& train, Plan& plan) {
   const double affordable = std::sqrt(std::max(0.0, plan.budget_bytes - plan.base_bytes) / 8);
   const Index wanted = train.subset.value_or(kDefaultSubset);
   const Index rows = std::min({p.n(), wanted, static_cast<Index>(affordable * 0.95)});
-  const bool all_pays = p.n() <= kAlwaysDirect || gradient_seconds(p, p.n()) <= kLongestGradient;
+  const bool all_pays =
+      p.n() <= kAlwaysDirect || gradient_seconds(p.at_nominal_speed(), p.n()) <= kLongestGradient;
   const bool use_all = train.subset ? *train.subset >= p.n() : all_pays;
   std::vector<PlanRow> rows_here = {all};
   if (rows < p.n())
@@ -273,6 +293,9 @@ void plan_training(const Problem& p, const TrainOptions& train, Plan& plan) {
 
 void plan_system(const Problem& p, Plan& plan) {
   auto candidates = solve_candidates(p);
+  const auto nominal = solve_candidates(p.at_nominal_speed());
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    candidates[i].nominal_seconds = nominal[i].row.seconds;
   Candidate* best = best_candidate(candidates, plan, p.method);
   std::vector<PlanRow> rows;
   for (auto& c : candidates) {
