@@ -41,6 +41,8 @@ int exit_code_of(std::string_view name, const std::function<int()>& body) {
     return say(name, e.what(), exit_data);
   } catch (const DoesNotFit& e) {
     return say(name, e.what(), exit_memory);
+  } catch (const ToleranceNotReached& e) {
+    return say(name, e.what(), exit_tolerance);
   } catch (const ModelFileError& e) {
     return say(name, e.what(), exit_model);
   } catch (const Interrupted& e) {

@@ -47,6 +47,11 @@ struct DoesNotFit : Error {
   using Error::Error;
 };
 
+/// A solve missed its tolerance and its answer cannot be stood by (exit 5).
+struct ToleranceNotReached : Error {
+  using Error::Error;
+};
+
 /// A model or checkpoint file that is damaged, truncated or newer than this program (exit 6).
 struct ModelFileError : Error {
   using Error::Error;

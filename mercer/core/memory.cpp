@@ -69,7 +69,10 @@ std::uint64_t parse_bytes(std::string_view text) {
       (!unit.empty() && power == 0) || !std::isfinite(value))
     throw InvalidArgument(fmt::format(
         "'{}' is not an amount of memory; write it as 500M, 8G or a number of bytes", text));
-  return static_cast<std::uint64_t>(value * std::pow(1024.0, static_cast<double>(power)));
+  const double bytes = value * std::pow(1024.0, static_cast<double>(power));
+  if (bytes > 1e18)
+    throw InvalidArgument(fmt::format("'{}' is more memory than any machine has", text));
+  return static_cast<std::uint64_t>(bytes);
 }
 
 std::string format_bytes(double bytes) {

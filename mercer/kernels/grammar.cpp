@@ -97,6 +97,7 @@ class Parser {
       if (at_number()) {
         variance *= number();
         has_number = true;
+        if (!(variance > 0) || !std::isfinite(variance)) fail("the numbers multiply out of range");
       } else {
         factors.push_back(factor());
       }

@@ -2,8 +2,8 @@
 //
 // This file has no include guard on purpose: it is included once for double (by kernel.cpp) and
 // once per instruction set (by operators/simd/), each time inside a namespace that provides
-// exp, log1p, sqrt, max, pow_int and rsqrt-free arithmetic for the type T. Constants are passed through
-// T(...) so that packs can broadcast them.
+// exp, log1p, sqrt, max, pow_int and rsqrt-free arithmetic for the type T. Constants are passed
+// through T(...) so that packs can broadcast them.
 //
 // Distance leaves: profile(r2, shape) and slope = d profile / d r2; shape_slope = d / d log shape.
 // A lengthscale then follows for all of them: dk/dlog l_c = -2 slope(r2) (dx_c / l_c)^2.

@@ -30,7 +30,7 @@ double measure_flops() {
 }
 
 double measure_bandwidth() {
-  constexpr std::size_t count = std::size_t{4} << 20;  // 32 MiB
+  constexpr std::size_t count = std::size_t{1} << 20;  // 8 MiB
   const std::vector<double> data(count, 1.0);
   const Index tasks = 4 * num_threads();
   std::vector<double> sums(static_cast<std::size_t>(tasks));

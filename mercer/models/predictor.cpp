@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
+#include <limits>
 
 #include "mercer/core/error.hpp"
 #include "mercer/linalg/blas.hpp"
@@ -20,6 +21,13 @@ MethodOptions prediction_method(const RegressionModel& model, const PredictOptio
   MethodOptions method = model.method;
   method.memory = options.memory;
   method.solver = options.solver;
+  // A small limit of the fit says nothing about the variances, and what was chosen for an
+  // iterative fit does not bind a direct prediction.
+  method.max_iterations = std::max(method.max_iterations, MethodOptions{}.max_iterations);
+  if (options.solver == "cholesky") {
+    method.op = method.precision = method.preconditioner = "auto";
+    method.rank.reset();
+  }
   return method;
 }
 
@@ -82,6 +90,11 @@ Vector Predictor::Impl::explained_by_solves(ConstMatrixView cross, Variances& ou
   const auto report = system->solve(cross, u, tolerance, observer);
   out.matvecs += report.matvecs;
   if (report.stop == StopReason::interrupted) throw Interrupted("interrupted while predicting");
+  if (report.stop != StopReason::converged)
+    throw ToleranceNotReached(fmt::format(
+        "the variances were not found to tolerance {:.1e}: {} after {} iterations, relative "
+        "residual {:.1e}; use --solver cholesky, a looser --tolerance, or --no-variance",
+        tolerance, to_string(report.stop), report.iterations, report.relative_residual));
   Matrix r(cross.rows(), cross.cols());
   system->residual(cross, u, r);
   out.matvecs += cross.cols();
@@ -176,7 +189,10 @@ Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& p
     out.sd_error_bound = model.scaling.unscale_width(out.sd_error_bound);
   }
   model.scaling.unscale_target(out.mean);
-  out.error_bound *= model.scaling.target_sd;
+  // Undoing the scaling rounds too: it matters for targets far from zero.
+  constexpr double eps = std::numeric_limits<double>::epsilon();
+  out.error_bound = model.scaling.target_sd * out.error_bound.array() +
+                    2 * eps * (out.mean.array().abs() + std::abs(model.scaling.target_mean));
   return out;
 }
 

@@ -90,7 +90,7 @@ void Trainer::set_bounds() {
       upper(i) = start(i) + 0.5 * kLogBound;
     }
   }
-  const double target_variance = std::max(y_.array().square().mean(), 1e-300);
+  const double target_variance = std::max((y_.array() - y_.mean()).square().mean(), 1e-300);
   lower(p - 1) = std::min(std::log(kLeastNoise * target_variance), start(p - 1) - 1);
   box_ = optim::Box(std::move(lower), std::move(upper));
 }
@@ -246,7 +246,12 @@ LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
   LikelihoodValue out;
   out.method = "none";
   if (plan.system.solver != "cholesky") return out;
-  const auto evidence = inference::exact_evidence(problem, x, y, true);
+  inference::Evidence evidence;
+  try {
+    evidence = inference::exact_evidence(problem, x, y, true);
+  } catch (const NotPositiveDefinite&) {
+    return out;  // the solve adds jitter and says so; the likelihood of H itself has no value
+  }
   out.known = true;
   out.value = out.low = out.high = evidence.value;
   out.method = "cholesky";

@@ -19,7 +19,9 @@ std::vector<unsigned char> bytes_of(const std::string& path) {
 class ArrayFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    path = ::testing::TempDir() + "array_file_test.mcr";
+    // A file of its own: tests run side by side.
+    path = ::testing::TempDir() + "array_file_test_" +
+           ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".mcr";
     file.header = {{"kind", "model"}, {"answer", 42}};
     file.arrays["a"] = (Matrix(2, 3) << 1, 2, 3, 4, 5, 6).finished();
     file.arrays["empty"] = Matrix(0, 5);
