@@ -29,7 +29,7 @@ const char* foreign_format(std::string_view start) {
   if (is("\xFD"
          "7zXZ"))
     return "xz-compressed";
-  if (is("BZh") && start.substr(4, 3) == "1AY") return "bzip2-compressed";
+  if (is("BZh") && start.size() >= 7 && start.substr(4, 3) == "1AY") return "bzip2-compressed";
   if (is("PAR1\x15")) return "a Parquet file";
   if (is("\x89HDF")) return "an HDF5 file";
   if (is("\xFF\xFE") || is("\xFE\xFF")) return "UTF-16 text";
