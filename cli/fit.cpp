@@ -133,7 +133,7 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
   json["log_marginal_likelihood"] =
       likelihood_json(result.likelihood, result.model.problem.parameter_names());
   json["certificate"] = certificate_json(result.model.certificate);
-  put_method(json, result.plan, result.rank);
+  put_method(json, result.plan, result.preconditioner);
   json["iterations"] = result.solve.iterations;
   json["inner_iterations"] = result.solve.inner_iterations;
   json["stop"] = std::string(to_string(result.solve.stop));

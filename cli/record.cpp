@@ -130,10 +130,10 @@ Json scores_json(const models::RegressionScores& scores) {
   return json;
 }
 
-void put_method(Json& json, const models::Plan& plan, Index rank) {
+void put_method(Json& json, const models::Plan& plan, const preconditioners::BuildReport& built) {
   json["solver"] = plan.system.solver;
   json["preconditioner"] = plan.system.preconditioner;
-  json["rank"] = rank;
+  json["rank"] = built.rank;
   json["operator"] = operator_name(plan.system);
   json["precision"] = std::string(to_string(plan.system.precision));
 }

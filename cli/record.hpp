@@ -31,7 +31,7 @@ Json certificate_json(const models::Certificate& certificate);
 Json scores_json(const models::RegressionScores& scores);
 
 /// How the system was solved: the names and counts that solve and fit share.
-void put_method(Json& json, const models::Plan& plan, Index rank);
+void put_method(Json& json, const models::Plan& plan, const preconditioners::BuildReport& built);
 /// "stored" for Cholesky, which keeps the whole matrix, else the operator of the plan.
 std::string operator_name(const inference::SystemChoice& choice);
 

@@ -72,7 +72,20 @@ void add_method_options(Arguments& arguments, models::MethodOptions& options) {
                    fmt::format("{}", fmt::join(models::solver_names(), " | ")));
   arguments.option("--preconditioner", "NAME", options.preconditioner,
                    fmt::format("{}", fmt::join(models::preconditioner_names(), " | ")));
-  arguments.option("--rank", "M", options.rank, "rank of the preconditioner [default: planned]");
+  auto& preconditioning = options.preconditioning;
+  arguments.option("--rank", "M", preconditioning.rank,
+                   "rank of the preconditioner, its landmarks or features\n[default: planned]");
+  arguments.option("--neighbours", "m", preconditioning.neighbours,
+                   "points that a sparse factor conditions on [default: by size]");
+  arguments.option("--blocks", "B", preconditioning.blocks,
+                   "diagonal blocks of a preconditioner [default: by size]");
+  arguments.option("--delta", "D", preconditioning.delta,
+                   "regularized: added to the noise variance [default: 10 times it]");
+  arguments.option("--inner-tolerance", "E", preconditioning.inner_tolerance,
+                   "of a preconditioner that iterates inside [default: 10 E]");
+  arguments.option("--drop", "T", preconditioning.drop,
+                   "ilu: leave out entries below this share of the diagonal");
+  arguments.option("--landmarks", "HOW", options.landmarks, "auto | uniform | kmeans | leverage");
   arguments.option("--tolerance", "E", options.tolerance, "stop at |y - H x| <= E |y|");
   arguments.option("--max-iterations", "I", options.max_iterations, "iterations at most");
   arguments.bytes("--memory", options.memory,

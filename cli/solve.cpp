@@ -23,7 +23,7 @@ Json solve_json(const data::Dataset& data, const std::string& path,
                 const models::SolveOutcome& outcome) {
   const auto& report = outcome.report;
   Json json = {{"n", data.size()}, {"d", data.dimension()}};
-  put_method(json, outcome.plan, outcome.rank);
+  put_method(json, outcome.plan, outcome.preconditioner);
   json["iterations"] = report.iterations;
   json["inner_iterations"] = report.inner_iterations;
   json["matvecs"] = report.matvecs;
@@ -46,10 +46,11 @@ std::string solve_text(const data::Dataset& data, const models::SolveOutcome& ou
   const auto& system = outcome.plan.system;
   std::string text = fmt::format("System       {} rows, {}\n", count(data.size()),
                                  plural(data.dimension(), "input"));
-  text += fmt::format("Method       {}, {} operator, {} precision, preconditioner {}{}\n",
-                      system.solver, operator_name(system), to_string(system.precision),
-                      system.preconditioner,
-                      outcome.rank > 0 ? fmt::format(" of rank {}", outcome.rank) : "");
+  text += fmt::format(
+      "Method       {}, {} operator, {} precision, preconditioner {}{}\n", system.solver,
+      operator_name(system), to_string(system.precision), system.preconditioner,
+      outcome.preconditioner.rank > 0 ? fmt::format(" of rank {}", outcome.preconditioner.rank)
+                                      : "");
   text += fmt::format("Result       {}; {}, {} with K\n", to_string(report.stop),
                       plural(report.iterations, "iteration"), plural(report.matvecs, "product"));
   if (outcome.jitter > 0)

@@ -68,7 +68,7 @@ struct RegularizedSystem::Impl {
   double noise = 0;
   double jitter = 0;
   double build_seconds = 0;
-  Index rank = 0;
+  preconditioners::BuildReport preconditioner_report;
   // Products in double: the truth that every residual is measured with.
   std::unique_ptr<KernelOperator> exact;
   std::unique_ptr<KernelOperator> fast;  // float32 products, for mixed and single
@@ -94,11 +94,10 @@ void RegularizedSystem::Impl::build_iterative(const kernels::Kernel& kernel, con
       make_operator(needs_fast ? OperatorKind::tiled : choice.op, kernel, x, Precision::float64);
   if (needs_fast) fast = make_operator(choice.op, kernel, x, Precision::float32);
   if (choice.preconditioner == "none") return;
-  preconditioners::PreconditionerOptions options;
-  options.rank = choice.rank;
-  auto built = preconditioners::make(choice.preconditioner, *exact, noise, options);
+  auto built = preconditioners::make(choice.preconditioner, {*exact, noise, fast.get()},
+                                     choice.preconditioning);
   preconditioner = std::move(built.preconditioner);
-  rank = built.report.rank;
+  preconditioner_report = std::move(built.report);
 }
 
 void RegularizedSystem::Impl::measure(ConstMatrixView b, ConstMatrixView x,
@@ -202,7 +201,9 @@ const SystemChoice& RegularizedSystem::choice() const { return impl_->choice; }
 double RegularizedSystem::noise() const { return impl_->noise; }
 double RegularizedSystem::jitter() const { return impl_->jitter; }
 double RegularizedSystem::build_seconds() const { return impl_->build_seconds; }
-Index RegularizedSystem::rank() const { return impl_->rank; }
+const preconditioners::BuildReport& RegularizedSystem::preconditioner_report() const {
+  return impl_->preconditioner_report;
+}
 const linalg::Cholesky* RegularizedSystem::factor() const {
   return impl_->factor ? &*impl_->factor : nullptr;
 }

@@ -4,13 +4,13 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "mercer/core/history.hpp"
 #include "mercer/kernels/kernel.hpp"
 #include "mercer/linalg/cholesky.hpp"
 #include "mercer/operators/kernel_operator.hpp"
+#include "mercer/preconditioners/preconditioner_info.hpp"
 
 namespace mercer::inference {
 
@@ -27,7 +27,7 @@ std::string_view to_string(SolvePrecision precision);
 struct SystemChoice {
   std::string solver = "cholesky";      // "cholesky" or a name of krylov's registry
   std::string preconditioner = "none";  // a name of the preconditioners' registry, or "none"
-  std::optional<Index> rank;
+  preconditioners::PreconditionerOptions preconditioning;
   OperatorKind op = OperatorKind::tiled;
   SolvePrecision precision = SolvePrecision::float64;
   double tolerance = 1e-6;  // |b - H x| <= tolerance |b|, column by column
@@ -72,8 +72,8 @@ class RegularizedSystem {
   double jitter() const;
   /// Seconds to factor or to build operator and preconditioner.
   double build_seconds() const;
-  /// Rank of the preconditioner that was built; 0 when it has none.
-  Index rank() const;
+  /// What building the preconditioner did; without a name when there is none.
+  const preconditioners::BuildReport& preconditioner_report() const;
   /// The factor, when the method is Cholesky.
   const linalg::Cholesky* factor() const;
 

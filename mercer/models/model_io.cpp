@@ -11,12 +11,46 @@
 namespace mercer::models {
 namespace {
 
+template <class T>
+nlohmann::json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+// `rank` stands beside these: the first version of the format had nothing else.
+nlohmann::json preconditioning_json(const preconditioners::PreconditionerOptions& o) {
+  return {{"neighbours", or_null(o.neighbours)},
+          {"blocks", or_null(o.blocks)},
+          {"delta", or_null(o.delta)},
+          {"inner_tolerance", or_null(o.inner_tolerance)},
+          {"drop", or_null(o.drop)}};
+}
+
+preconditioners::PreconditionerOptions preconditioning_from_json(const nlohmann::json& method) {
+  preconditioners::PreconditionerOptions o;
+  const auto read = [](const nlohmann::json& from, const char* key, auto& field) {
+    using T = typename std::decay_t<decltype(field)>::value_type;
+    if (const auto found = from.find(key); found != from.end() && !found->is_null())
+      field = found->template get<T>();
+  };
+  read(method, "rank", o.rank);
+  if (const auto found = method.find("preconditioning"); found != method.end()) {
+    read(*found, "neighbours", o.neighbours);
+    read(*found, "blocks", o.blocks);
+    read(*found, "delta", o.delta);
+    read(*found, "inner_tolerance", o.inner_tolerance);
+    read(*found, "drop", o.drop);
+  }
+  return o;
+}
+
 nlohmann::json method_json(const MethodOptions& method) {
   return {{"operator", method.op},
           {"precision", method.precision},
           {"solver", method.solver},
           {"preconditioner", method.preconditioner},
-          {"rank", method.rank ? nlohmann::json(*method.rank) : nlohmann::json(nullptr)},
+          {"rank", or_null(method.preconditioning.rank)},
+          {"preconditioning", preconditioning_json(method.preconditioning)},
+          {"landmarks", method.landmarks},
           {"tolerance", method.tolerance},
           {"max_iterations", method.max_iterations},
           {"seed", method.seed}};
@@ -28,7 +62,8 @@ MethodOptions method_from_json(const nlohmann::json& json) {
   method.precision = json.at("precision").get<std::string>();
   method.solver = json.at("solver").get<std::string>();
   method.preconditioner = json.at("preconditioner").get<std::string>();
-  if (!json.at("rank").is_null()) method.rank = json.at("rank").get<Index>();
+  method.preconditioning = preconditioning_from_json(json);
+  method.landmarks = json.value("landmarks", method.landmarks);
   method.tolerance = json.at("tolerance").get<double>();
   method.max_iterations = json.at("max_iterations").get<int>();
   method.seed = json.at("seed").get<std::uint64_t>();

@@ -26,8 +26,21 @@ std::string line(std::string_view name, std::string_view summary) {
 
 }  // namespace
 
-bool takes_rank(const std::string& preconditioner) {
-  return preconditioner != "none" && preconditioners::preconditioner(preconditioner).takes_rank;
+preconditioners::PreconditionerOptions preconditioning_for(const std::string& preconditioner,
+                                                           const MethodOptions& options) {
+  const auto& takes = preconditioners::preconditioner(preconditioner).takes;
+  const auto& given = options.preconditioning;
+  preconditioners::PreconditionerOptions out;
+  if (takes.rank) out.rank = given.rank;
+  if (takes.neighbours) out.neighbours = given.neighbours;
+  if (takes.blocks) out.blocks = given.blocks;
+  if (takes.delta) out.delta = given.delta;
+  if (takes.inner_tolerance) out.inner_tolerance = given.inner_tolerance;
+  if (takes.drop) out.drop = given.drop;
+  if (takes.landmarks && options.landmarks != "auto")
+    out.landmarks = preconditioners::landmarks(options.landmarks);
+  out.seed = options.seed;
+  return out;
 }
 
 std::vector<std::string> solver_names() {
@@ -53,9 +66,10 @@ void check(const MethodOptions& options) {
   check_choice("precision", options.precision, {"auto", "double", "mixed", "single"});
   check_choice("solver", options.solver, solver_names());
   check_choice("preconditioner", options.preconditioner, preconditioner_names());
-  if (options.rank && options.preconditioner != "auto" && !takes_rank(options.preconditioner))
-    throw InvalidArgument(
-        fmt::format("--rank has no meaning for the preconditioner '{}'", options.preconditioner));
+  auto given = options.preconditioning;
+  if (options.landmarks != "auto") given.landmarks = preconditioners::landmarks(options.landmarks);
+  if (options.preconditioner != "auto")
+    preconditioners::check(preconditioners::preconditioner(options.preconditioner), given);
 }
 
 void check(const TrainOptions& options) {

@@ -8,6 +8,7 @@
 
 #include "mercer/core/options.hpp"
 #include "mercer/core/types.hpp"
+#include "mercer/preconditioners/preconditioner_info.hpp"
 
 namespace mercer::models {
 
@@ -23,7 +24,9 @@ struct MethodOptions {
   std::string precision = "auto";       // auto | double | mixed | single
   std::string solver = "auto";          // auto | cholesky | krylov's registry
   std::string preconditioner = "auto";  // auto | none | the preconditioners' registry
-  std::optional<Index> rank;
+  /// Landmarks and seed are the ones below.
+  preconditioners::PreconditionerOptions preconditioning;
+  std::string landmarks = "auto";  // auto | uniform | kmeans | leverage
   double tolerance = 1e-6;
   int max_iterations = 1000;
   std::optional<std::uint64_t> memory;  // bytes; unset: 80 % of what is free
@@ -35,7 +38,12 @@ template <class Visitor>
 void visit_fields(MethodOptions& o, Visitor&& field) {
   field("--signal-variance", o.signal_variance, Positive{});
   field("--noise", o.noise, Positive{});
-  field("--rank", o.rank, Positive{});
+  field("--rank", o.preconditioning.rank, Positive{});
+  field("--neighbours", o.preconditioning.neighbours, Positive{});
+  field("--blocks", o.preconditioning.blocks, Positive{});
+  field("--delta", o.preconditioning.delta, Positive{});
+  field("--inner-tolerance", o.preconditioning.inner_tolerance, Positive{});
+  field("--drop", o.preconditioning.drop, NonNegative{});
   field("--tolerance", o.tolerance, Positive{});
   field("--max-iterations", o.max_iterations, Positive{});
 }
@@ -62,8 +70,9 @@ void check(const TrainOptions& options);
 /// The names that --solver and --preconditioner take.
 std::vector<std::string> solver_names();
 std::vector<std::string> preconditioner_names();
-/// Whether --rank means something for this preconditioner.
-bool takes_rank(const std::string& preconditioner);
+/// The options that mean something for this preconditioner, of those that the user gave.
+preconditioners::PreconditionerOptions preconditioning_for(const std::string& preconditioner,
+                                                           const MethodOptions& options);
 
 /// One line per choice, for --help: "cg          conjugate gradients, ...".
 std::string describe_solvers();

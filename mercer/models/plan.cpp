@@ -104,12 +104,6 @@ double guessed_iterations(const Problem& p, const SystemChoice& choice) {
   return std::clamp(iterations, 5.0, static_cast<double>(choice.max_iterations));
 }
 
-preconditioners::PreconditionerOptions preconditioner_options(const SystemChoice& choice) {
-  preconditioners::PreconditionerOptions options;
-  options.rank = choice.rank;
-  return options;
-}
-
 Candidate direct_candidate(const Problem& p, SystemChoice choice) {
   choice.solver = "cholesky";
   choice.preconditioner = "none";
@@ -153,14 +147,15 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
   double build = 0;
   double per_iteration = product_seconds(p, choice, p.columns());
   if (choice.preconditioner != "none") {
-    const auto& entry = preconditioners::preconditioner(choice.preconditioner);
-    const auto options = preconditioner_options(choice);
-    c.row.bytes += entry.bytes(p.n(), options);
+    const auto cost = preconditioners::preconditioner(choice.preconditioner)
+                          .cost(p.n(), p.d(), choice.preconditioning);
+    c.row.bytes += std::max(cost.bytes, cost.peak_bytes);
     // Thin products run at perhaps a quarter of the speed of a factorisation.
-    build = 4 * entry.build_flops(p.n(), p.d(), options) / p.speed.flops +
-            n * static_cast<double>(entry.kernel_columns(p.n(), options)) *
-                p.speed.pair_seconds_double * 2;
-    per_iteration += 4 * columns * entry.apply_flops(p.n(), options) / p.speed.flops;
+    build = 4 * cost.build_flops / p.speed.flops +
+            cost.kernel_values * p.speed.pair_seconds_double * 2 +
+            cost.products * product_seconds(p, choice, 1);
+    per_iteration += columns * (4 * cost.apply_flops / p.speed.flops +
+                                cost.apply_products * product_seconds(p, choice, 1));
   }
   if (choice.op == OperatorKind::stored) build += 0.5 * n * n * p.speed.pair_seconds_double;
   c.row.seconds = build + iterations * per_iteration;
@@ -195,7 +190,7 @@ std::vector<Candidate> solve_candidates(const Problem& p) {
         base.op = op;
         base.precision = precision;
         base.preconditioner = name;
-        base.rank = takes_rank(name) ? p.method.rank : std::nullopt;
+        base.preconditioning = preconditioning_for(name, p.method);
         out.push_back(iterative_candidate(p, base));
       }
     }

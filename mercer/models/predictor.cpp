@@ -26,7 +26,7 @@ MethodOptions prediction_method(const RegressionModel& model, const PredictOptio
   method.max_iterations = std::max(method.max_iterations, MethodOptions{}.max_iterations);
   if (options.solver == "cholesky") {
     method.op = method.precision = method.preconditioner = "auto";
-    method.rank.reset();
+    method.preconditioning = {};
   }
   return method;
 }

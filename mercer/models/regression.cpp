@@ -67,7 +67,7 @@ struct SolvedSystem {
   inference::SystemReport report;  // of y
   Matrix solution;                 // H^-1 [y, basis]
   double noise = 0, jitter = 0, build_seconds = 0;
-  Index rank = 0;
+  preconditioners::BuildReport preconditioner;
 };
 
 // The trend's columns are solved to this tolerance whatever the one for y: their error would
@@ -101,7 +101,7 @@ SolvedSystem solve_system(const inference::RegressionProblem& problem, const Mat
   out.noise = system.noise();
   out.jitter = system.jitter();
   out.build_seconds = system.build_seconds();
-  out.rank = system.rank();
+  out.preconditioner = system.preconditioner_report();
   return out;
 }
 
@@ -166,7 +166,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   auto solved = solve_system(problem, scaled.x, scaled.y, basis, result.plan.system, progress);
   result.solve = std::move(solved.report);
   result.jitter = solved.jitter;
-  result.rank = solved.rank;
+  result.preconditioner = std::move(solved.preconditioner);
   result.build_seconds = solved.build_seconds;
 
   auto& model = result.model;
@@ -199,7 +199,7 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
   out.report = std::move(solved.report);
   out.solution = solved.solution.col(0);
   out.jitter = solved.jitter;
-  out.rank = solved.rank;
+  out.preconditioner = std::move(solved.preconditioner);
   out.build_seconds = solved.build_seconds;
   // sqrt(k**) |r| / sqrt(s2) at its largest over the points, in target units.
   const double prior = problem.kernel.diagonal(scaled.x).maxCoeff();

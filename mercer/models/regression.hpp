@@ -93,7 +93,7 @@ struct FitResult {
   LikelihoodValue likelihood;
   inference::SystemReport solve;
   double jitter = 0;
-  Index rank = 0;
+  preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;
   double seconds = 0;
 };
@@ -121,7 +121,7 @@ struct SolveOutcome {
   inference::SystemReport report;
   Vector solution;  // H^-1 y on scaled data
   double jitter = 0;
-  Index rank = 0;
+  preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;
   double mean_error_bound = 0;  // target units
 };

@@ -3,6 +3,32 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer::preconditioners {
+namespace {
+
+Built make_jacobi(const Target& target, const PreconditionerOptions&) {
+  Built built;
+  built.preconditioner = std::make_unique<Jacobi>(target.k, target.noise_variance);
+  built.report.bytes = 8.0 * static_cast<double>(target.k.size());
+  built.report.kernel_values = static_cast<double>(target.k.size());
+  return built;
+}
+
+Cost jacobi_cost(Index n, Index, const PreconditionerOptions&) {
+  const auto points = static_cast<double>(n);
+  return {.bytes = 8 * points,
+          .peak_bytes = 16 * points,
+          .kernel_values = points,
+          .apply_flops = points};
+}
+
+}  // namespace
+
+PreconditionerInfo jacobi_info() {
+  return {.name = "jacobi",
+          .summary = "the diagonal of K plus noise",
+          .make = make_jacobi,
+          .cost = jacobi_cost};
+}
 
 Jacobi::Jacobi(const operators::KernelOperator& k, double noise_variance)
     : d_(k.diagonal().array() + noise_variance) {

@@ -3,8 +3,7 @@
 //   When not: stationary kernels, whose diagonal is constant: it then changes nothing.
 #pragma once
 
-#include "mercer/linalg/linear_operator.hpp"
-#include "mercer/operators/kernel_operator.hpp"
+#include "mercer/preconditioners/preconditioner_info.hpp"
 
 namespace mercer::preconditioners {
 
@@ -20,5 +19,7 @@ class Jacobi final : public linalg::Preconditioner {
  private:
   Vector d_;
 };
+
+PreconditionerInfo jacobi_info();
 
 }  // namespace mercer::preconditioners

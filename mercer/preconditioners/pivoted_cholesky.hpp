@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mercer/approximations/pivoted_cholesky.hpp"
+#include "mercer/preconditioners/preconditioner_info.hpp"
 #include "mercer/preconditioners/woodbury.hpp"
 
 namespace mercer::preconditioners {
@@ -35,5 +36,7 @@ class PivotedCholesky final : public linalg::Preconditioner {
   Index columns_evaluated_;
   bool exhausted_;
 };
+
+PreconditionerInfo pivoted_cholesky_info();
 
 }  // namespace mercer::preconditioners

@@ -45,7 +45,7 @@ TEST_P(EverySystem, ReachesItsToleranceInTrueResidual) {
   choice.op = GetParam().op;
   choice.precision = GetParam().precision;
   choice.tolerance = 1e-9;
-  if (choice.preconditioner == "pivoted-cholesky") choice.rank = 60;
+  if (choice.preconditioner == "pivoted-cholesky") choice.preconditioning.rank = 60;
   const RegularizedSystem system(problem.kernel, problem.noise, problem.x, choice);
   Matrix x = Matrix::Zero(400, 3);
 

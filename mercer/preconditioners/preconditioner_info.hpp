@@ -1,0 +1,116 @@
+// What each preconditioner says of itself, and the options all of them share. One preconditioner is
+// one file that offers `PreconditionerInfo NAME_info()`; registry.cpp lists them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "mercer/core/options.hpp"
+#include "mercer/linalg/linear_operator.hpp"
+#include "mercer/operators/kernel_operator.hpp"
+
+namespace mercer::preconditioners {
+
+/// How landmarks are drawn: at random, by k-means++ seeding, by approximate ridge leverage scores.
+enum class Landmarks { uniform, kmeans, leverage };
+std::string_view to_string(Landmarks landmarks);
+/// Throws InvalidArgument that lists the names there are.
+Landmarks landmarks(std::string_view name);
+
+/// Unset: the preconditioner's own default. An option that a preconditioner does not take is
+/// refused (PreconditionerInfo::takes).
+struct PreconditionerOptions {
+  std::optional<Index> rank;              // columns of the low-rank part, landmarks or features
+  std::optional<Index> neighbours;        // points that a sparse factor conditions on
+  std::optional<Index> blocks;            // diagonal blocks
+  std::optional<double> delta;            // regularized: added to the noise variance
+  std::optional<double> inner_tolerance;  // of a preconditioner that iterates inside
+  std::optional<double> drop;             // ilu: relative size below which an entry is left out
+  std::optional<Landmarks> landmarks;
+  std::uint64_t seed = 0;  // of whatever is random; all accept it
+};
+
+template <class Visitor>
+void visit_fields(PreconditionerOptions& o, Visitor&& field) {
+  field("rank", o.rank, Positive{});
+  field("neighbours", o.neighbours, Positive{});
+  field("blocks", o.blocks, Positive{});
+  field("delta", o.delta, Positive{});
+  field("inner_tolerance", o.inner_tolerance, Positive{});
+  field("drop", o.drop, NonNegative{});
+}
+
+/// What is to be preconditioned: K + noise_variance I.
+struct Target {
+  const operators::KernelOperator& k;
+  double noise_variance;
+  /// Products in float32 for those that iterate inside; they make their own when null. Must
+  /// outlive the preconditioner.
+  const operators::KernelOperator* fast = nullptr;
+};
+
+/// Costs before building, for the planner, which turns them into seconds.
+struct Cost {
+  double bytes = 0;           // kept
+  double peak_bytes = 0;      // the most in use while it is built, `bytes` included
+  double kernel_values = 0;   // single entries of K evaluated to build it
+  double products = 0;        // single-column products with the whole K to build it
+  double build_flops = 0;     // the rest of the building
+  double apply_flops = 0;     // per application and right-hand side
+  double apply_products = 0;  // products with the whole K inside an application (a guess)
+};
+
+/// Which options have a meaning.
+struct Takes {
+  bool rank = false;
+  bool neighbours = false;
+  bool blocks = false;
+  bool delta = false;
+  bool inner_tolerance = false;
+  bool drop = false;
+  bool landmarks = false;
+};
+
+/// What building did.
+struct BuildReport {
+  std::string name;
+  Index rank = 0;
+  Index neighbours = 0;
+  Index blocks = 0;
+  double build_seconds = 0;
+  double bytes = 0;          // kept afterwards
+  double kernel_values = 0;  // single entries of K evaluated
+  double products = 0;       // single-column products with the whole K
+  std::string notes;         // what was cut or left out, as a sentence; empty when nothing was
+};
+
+struct Built {
+  std::unique_ptr<linalg::Preconditioner> preconditioner;  // null for "none"
+  BuildReport report;
+};
+
+struct PreconditionerInfo {
+  std::string_view name;     // as the user types it
+  std::string_view summary;  // for --help and docs
+  Built (*make)(const Target& target, const PreconditionerOptions& options);
+  Cost (*cost)(Index n, Index d, const PreconditionerOptions& options);
+  Takes takes = {};
+  /// Why it cannot be used on this kernel and data, as a sentence; empty when it can.
+  std::string (*refusal)(const kernels::Kernel& kernel, Index n, Index d) = nullptr;
+  /// False: P changes from one application to the next, so only flexible solvers may use it.
+  bool fixed = true;
+  bool has_log_det = true;  // otherwise log_det() throws InvalidArgument
+  bool can_sample = true;   // otherwise sample() throws InvalidArgument
+};
+
+/// min(max(4 sqrt(N), 100), 1000, N).
+Index default_rank(Index n);
+/// The rank that will be asked for: the option, or the default; never above N.
+Index effective_rank(Index n, const PreconditionerOptions& options);
+/// "rank 500 cut to the number of points 60; " when the rank asked for was above N.
+std::string rank_note(Index n, const PreconditionerOptions& options);
+
+}  // namespace mercer::preconditioners
