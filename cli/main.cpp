@@ -29,6 +29,8 @@ constexpr std::array kVerbs = {
          run_predict},
     Verb{"evaluate", "MODEL DATA", "scores on labelled data", run_evaluate},
     Verb{"solve", "DATA --target y", "one linear system, fixed hyperparameters", run_solve},
+    Verb{"compare", "DATA --target y", "solvers x preconditioners over lengthscale and noise",
+         run_compare},
     Verb{"plan", "DATA [--target y]", "what a run would do, cost and need; runs nothing long",
          run_plan},
     Verb{"info", "MODEL", "what a model file holds", run_info},

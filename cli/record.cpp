@@ -132,8 +132,9 @@ Json scores_json(const models::RegressionScores& scores) {
 
 void put_method(Json& json, const models::Plan& plan, const preconditioners::BuildReport& built) {
   json["solver"] = plan.system.solver;
-  json["preconditioner"] = plan.system.preconditioner;
+  json["preconditioner"] = built.name;
   json["rank"] = built.rank;
+  json["neighbours"] = built.neighbours;
   json["operator"] = operator_name(plan.system);
   json["precision"] = std::string(to_string(plan.system.precision));
 }

@@ -54,6 +54,31 @@ data::Dataset read(DataFlags& flags, const Console& console) {
   return dataset;
 }
 
+void add_preconditioning_options(Arguments& arguments, models::MethodOptions& options) {
+  auto& preconditioning = options.preconditioning;
+  arguments.option("--rank", "M", preconditioning.rank,
+                   "rank of the preconditioner, its landmarks or features\n[default: planned]");
+  arguments.option("--neighbours", "m", preconditioning.neighbours,
+                   "points that a sparse factor conditions on [default: by size]");
+  arguments.option("--blocks", "B", preconditioning.blocks,
+                   "diagonal blocks of a preconditioner [default: by size]");
+  arguments.option("--delta", "D", preconditioning.delta,
+                   "regularized: added to the noise variance [default: 10 times it]");
+  arguments.option("--inner-tolerance", "E", preconditioning.inner_tolerance,
+                   "of a preconditioner that iterates inside [default: 10 E]");
+  arguments.option("--drop", "T", preconditioning.drop,
+                   "ilu: leave out entries below this share of the diagonal");
+  arguments.option("--landmarks", "HOW", options.landmarks, "auto | uniform | kmeans | leverage");
+}
+
+void add_limit_options(Arguments& arguments, models::MethodOptions& options) {
+  arguments.option("--tolerance", "E", options.tolerance, "stop at |y - H x| <= E |y|");
+  arguments.option("--max-iterations", "I", options.max_iterations, "iterations at most");
+  arguments.bytes("--memory", options.memory,
+                  "memory to stay inside, as 8G or 500M\n[default: 80 % of what is free]");
+  arguments.option("--seed", "S", options.seed, "same seed, same bits");
+}
+
 void add_method_options(Arguments& arguments, models::MethodOptions& options) {
   arguments.group("Model (values are on standardised data unless --no-standardize)");
   arguments.option("--kernel", "SPEC", options.kernel,
@@ -72,26 +97,8 @@ void add_method_options(Arguments& arguments, models::MethodOptions& options) {
                    fmt::format("{}", fmt::join(models::solver_names(), " | ")));
   arguments.option("--preconditioner", "NAME", options.preconditioner,
                    fmt::format("{}", fmt::join(models::preconditioner_names(), " | ")));
-  auto& preconditioning = options.preconditioning;
-  arguments.option("--rank", "M", preconditioning.rank,
-                   "rank of the preconditioner, its landmarks or features\n[default: planned]");
-  arguments.option("--neighbours", "m", preconditioning.neighbours,
-                   "points that a sparse factor conditions on [default: by size]");
-  arguments.option("--blocks", "B", preconditioning.blocks,
-                   "diagonal blocks of a preconditioner [default: by size]");
-  arguments.option("--delta", "D", preconditioning.delta,
-                   "regularized: added to the noise variance [default: 10 times it]");
-  arguments.option("--inner-tolerance", "E", preconditioning.inner_tolerance,
-                   "of a preconditioner that iterates inside [default: 10 E]");
-  arguments.option("--drop", "T", preconditioning.drop,
-                   "ilu: leave out entries below this share of the diagonal");
-  arguments.option("--landmarks", "HOW", options.landmarks, "auto | uniform | kmeans | leverage");
-  arguments.option("--tolerance", "E", options.tolerance, "stop at |y - H x| <= E |y|");
-  arguments.option("--max-iterations", "I", options.max_iterations, "iterations at most");
-  arguments.bytes("--memory", options.memory,
-                  "memory to stay inside, as 8G or 500M\n[default: 80 % of what is free]");
-  arguments.option("--seed", "S", options.seed, "same seed, same bits");
-
+  add_preconditioning_options(arguments, options);
+  add_limit_options(arguments, options);
   arguments.appendix("Kernels", models::describe_kernels());
   arguments.appendix("Solvers", models::describe_solvers());
   arguments.appendix("Preconditioners", models::describe_preconditioners());

@@ -35,6 +35,10 @@ data::Dataset read(DataFlags& flags, const Console& console);
 
 /// --kernel .. --max-iterations, --memory and --seed, with the lists of choices below the options.
 void add_method_options(Arguments& arguments, models::MethodOptions& options);
+/// --rank .. --landmarks: what single preconditioners take.
+void add_preconditioning_options(Arguments& arguments, models::MethodOptions& options);
+/// --tolerance, --max-iterations, --memory, --seed.
+void add_limit_options(Arguments& arguments, models::MethodOptions& options);
 /// --train, --steps, --restarts, --subset.
 void add_train_options(Arguments& arguments, models::TrainOptions& options);
 

@@ -48,7 +48,7 @@ std::string solve_text(const data::Dataset& data, const models::SolveOutcome& ou
                                  plural(data.dimension(), "input"));
   text += fmt::format(
       "Method       {}, {} operator, {} precision, preconditioner {}{}\n", system.solver,
-      operator_name(system), to_string(system.precision), system.preconditioner,
+      operator_name(system), to_string(system.precision), outcome.preconditioner.name,
       outcome.preconditioner.rank > 0 ? fmt::format(" of rank {}", outcome.preconditioner.rank)
                                       : "");
   text += fmt::format("Result       {}; {}, {} with K\n", to_string(report.stop),

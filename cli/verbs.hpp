@@ -13,6 +13,7 @@ int run_fit(const Words& words);
 int run_predict(const Words& words);
 int run_evaluate(const Words& words);
 int run_solve(const Words& words);
+int run_compare(const Words& words);
 int run_plan(const Words& words);
 int run_info(const Words& words);
 int run_generate(const Words& words);

@@ -7,6 +7,7 @@
 
 // models: from a table to certified predictions.
 #include "mercer/models/array_file.hpp"  // the container behind model files
+#include "mercer/models/compare.hpp"     // solvers x preconditioners
 #include "mercer/models/options.hpp"     // what a user may ask for
 #include "mercer/models/plan.hpp"        // what a run would cost, before it starts
 #include "mercer/models/regression.hpp"  // fit, solve, RegressionModel, Predictor
@@ -25,9 +26,15 @@
 #include "mercer/data/split.hpp"
 
 // inference: likelihoods, and the system H = K + s2 I prepared once and solved many times.
+#include "mercer/inference/adaptive.hpp"  // what --preconditioner auto does
+#include "mercer/inference/choice.hpp"
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/inference/mean_function.hpp"
+#include "mercer/inference/speeds.hpp"  // from flops and products to seconds
 #include "mercer/inference/system.hpp"
+
+// report: pictures of results.
+#include "mercer/report/heat_map.hpp"
 
 // optim: minimise any function.
 #include "mercer/optim/box.hpp"

@@ -6,6 +6,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
+#include "mercer/inference/adaptive.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 #include "mercer/operators/stored_operator.hpp"
@@ -68,11 +69,12 @@ struct RegularizedSystem::Impl {
   double noise = 0;
   double jitter = 0;
   double build_seconds = 0;
-  preconditioners::BuildReport preconditioner_report;
+  preconditioners::BuildReport preconditioner_report{.name = "none"};
   // Products in double: the truth that every residual is measured with.
   std::unique_ptr<KernelOperator> exact;
   std::unique_ptr<KernelOperator> fast;  // float32 products, for mixed and single
   std::unique_ptr<linalg::Preconditioner> preconditioner;
+  std::unique_ptr<Adaptive> adaptive;  // instead, when the choice is "auto"
   std::optional<linalg::Cholesky> factor;
 
   void residual(ConstMatrixView b, ConstMatrixView x, MatrixView r) const {
@@ -93,7 +95,17 @@ void RegularizedSystem::Impl::build_iterative(const kernels::Kernel& kernel, con
   exact =
       make_operator(needs_fast ? OperatorKind::tiled : choice.op, kernel, x, Precision::float64);
   if (needs_fast) fast = make_operator(choice.op, kernel, x, Precision::float32);
-  if (choice.preconditioner == "none") return;
+  if (choice.preconditioner == "auto") {
+    AdaptiveOptions options{.speeds = nominal_speeds(kernel, x.cols()),
+                            .op = choice.op,
+                            .precision = choice.precision,
+                            .max_rank = choice.preconditioning.rank.value_or(kAdaptiveMaxRank),
+                            .expected_solves = choice.expected_solves,
+                            .seed = choice.preconditioning.seed};
+    adaptive = std::make_unique<Adaptive>(preconditioners::Target{*exact, noise, fast.get()},
+                                          std::move(options));
+    return;
+  }
   auto built = preconditioners::make(choice.preconditioner, {*exact, noise, fast.get()},
                                      choice.preconditioning);
   preconditioner = std::move(built.preconditioner);
@@ -137,7 +149,10 @@ SystemReport RegularizedSystem::Impl::solve_iteratively(ConstMatrixView b, Matri
   const linalg::ShiftedOperator low(fast ? *fast : *exact, noise);
   if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
   const bool single = choice.precision == SolvePrecision::float32;
-  auto result = krylov::solver(choice.solver).solve(single ? low : high, b, x, options, context);
+  const auto& solver = krylov::solver(choice.solver);
+  const auto& a = single ? low : high;
+  auto result = adaptive ? adaptive->solve(solver, a, b, x, options, context)
+                         : solver.solve(a, b, x, options, context);
   SystemReport report;
   report.fell_back_to_double = result.fell_back_to_double;
   report.stop = result.stop;
@@ -187,9 +202,11 @@ SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x, double to
   if (b.rows() != impl_->exact->size())
     throw DimensionMismatch("solve: rows of b", b.rows(), "number of points", impl_->exact->size());
   const Timer timer;
+  const double built_before = impl_->adaptive ? impl_->adaptive->build_seconds() : 0;
   auto report = impl_->factor ? impl_->solve_directly(b, x)
                               : impl_->solve_iteratively(b, x, tolerance, observer);
   report.seconds = timer.seconds();
+  if (impl_->adaptive) report.seconds -= impl_->adaptive->build_seconds() - built_before;
   return report;
 }
 
@@ -200,9 +217,11 @@ void RegularizedSystem::residual(ConstMatrixView b, ConstMatrixView x, MatrixVie
 const SystemChoice& RegularizedSystem::choice() const { return impl_->choice; }
 double RegularizedSystem::noise() const { return impl_->noise; }
 double RegularizedSystem::jitter() const { return impl_->jitter; }
-double RegularizedSystem::build_seconds() const { return impl_->build_seconds; }
+double RegularizedSystem::build_seconds() const {
+  return impl_->build_seconds + (impl_->adaptive ? impl_->adaptive->build_seconds() : 0);
+}
 const preconditioners::BuildReport& RegularizedSystem::preconditioner_report() const {
-  return impl_->preconditioner_report;
+  return impl_->adaptive ? impl_->adaptive->report() : impl_->preconditioner_report;
 }
 const linalg::Cholesky* RegularizedSystem::factor() const {
   return impl_->factor ? &*impl_->factor : nullptr;

@@ -7,40 +7,20 @@
 #include <string>
 
 #include "mercer/core/history.hpp"
+#include "mercer/inference/choice.hpp"
 #include "mercer/kernels/kernel.hpp"
 #include "mercer/linalg/cholesky.hpp"
 #include "mercer/operators/kernel_operator.hpp"
-#include "mercer/preconditioners/preconditioner_info.hpp"
 
 namespace mercer::inference {
-
-/// How products with K are computed.
-enum class OperatorKind { tiled, stored };
-/// double: float64 products. mixed: float32 products inside, double refinement outside.
-/// single: float32 products only (the residual is still measured in double).
-enum class SolvePrecision { float64, mixed, float32 };
-
-std::string_view to_string(OperatorKind kind);
-std::string_view to_string(SolvePrecision precision);
-
-/// A complete choice of method: what `auto` has become after planning.
-struct SystemChoice {
-  std::string solver = "cholesky";      // "cholesky" or a name of krylov's registry
-  std::string preconditioner = "none";  // a name of the preconditioners' registry, or "none"
-  preconditioners::PreconditionerOptions preconditioning;
-  OperatorKind op = OperatorKind::tiled;
-  SolvePrecision precision = SolvePrecision::float64;
-  double tolerance = 1e-6;  // |b - H x| <= tolerance |b|, column by column
-  int max_iterations = 1000;
-};
 
 /// What a solve did and how good its answer is.
 struct SystemReport {
   StopReason stop = StopReason::converged;
   int iterations = 0;
   int inner_iterations = 0;
-  std::int64_t matvecs = 0;  // single-column products with K, verification included
-  double seconds = 0;
+  std::int64_t matvecs = 0;      // single-column products with K, verification included
+  double seconds = 0;            // without those of building a preconditioner
   double relative_residual = 0;  // true, in double, the worst column
   Vector residual_norms;         // |b - H x| per column, true, in double
   History residuals;
@@ -70,9 +50,10 @@ class RegularizedSystem {
   /// The noise variance of H, jitter included.
   double noise() const;
   double jitter() const;
-  /// Seconds to factor or to build operator and preconditioner.
+  /// Seconds to factor or to build operator and preconditioner (with `auto`, those built so far).
   double build_seconds() const;
-  /// What building the preconditioner did; without a name when there is none.
+  /// What building the preconditioner did; named "none" when there is none. With `auto`, the one
+  /// that the last solve ended with.
   const preconditioners::BuildReport& preconditioner_report() const;
   /// The factor, when the method is Cholesky.
   const linalg::Cholesky* factor() const;

@@ -28,9 +28,14 @@ std::string line(std::string_view name, std::string_view summary) {
 
 preconditioners::PreconditionerOptions preconditioning_for(const std::string& preconditioner,
                                                            const MethodOptions& options) {
-  const auto& takes = preconditioners::preconditioner(preconditioner).takes;
   const auto& given = options.preconditioning;
   preconditioners::PreconditionerOptions out;
+  out.seed = options.seed;
+  if (preconditioner == "auto") {
+    out.rank = given.rank;  // the largest
+    return out;
+  }
+  const auto& takes = preconditioners::preconditioner(preconditioner).takes;
   if (takes.rank) out.rank = given.rank;
   if (takes.neighbours) out.neighbours = given.neighbours;
   if (takes.blocks) out.blocks = given.blocks;
@@ -39,8 +44,11 @@ preconditioners::PreconditionerOptions preconditioning_for(const std::string& pr
   if (takes.drop) out.drop = given.drop;
   if (takes.landmarks && options.landmarks != "auto")
     out.landmarks = preconditioners::landmarks(options.landmarks);
-  out.seed = options.seed;
   return out;
+}
+
+bool needs_flexible(const std::string& preconditioner) {
+  return preconditioner != "auto" && !preconditioners::preconditioner(preconditioner).fixed;
 }
 
 std::vector<std::string> solver_names() {
@@ -70,6 +78,17 @@ void check(const MethodOptions& options) {
   if (options.landmarks != "auto") given.landmarks = preconditioners::landmarks(options.landmarks);
   if (options.preconditioner != "auto")
     preconditioners::check(preconditioners::preconditioner(options.preconditioner), given);
+  else if (given.neighbours || given.blocks || given.delta || given.inner_tolerance || given.drop ||
+           given.landmarks)
+    throw InvalidArgument(
+        "--neighbours, --blocks, --delta, --inner-tolerance, --drop and --landmarks belong to a "
+        "preconditioner; name it with --preconditioner");
+  if (needs_flexible(options.preconditioner) && options.solver != "auto" &&
+      options.solver != "cholesky" && !krylov::solver(options.solver).flexible)
+    throw InvalidArgument(fmt::format(
+        "the preconditioner '{}' changes from step to step, which '{}' does not allow; take "
+        "--solver fcg or fgmres, or leave --solver out",
+        options.preconditioner, options.solver));
 }
 
 void check(const TrainOptions& options) {
@@ -87,8 +106,8 @@ std::string describe_solvers() {
 }
 
 std::string describe_preconditioners() {
-  std::string text =
-      line("auto", "what the plan finds quickest") + line("none", "plain iterations");
+  std::string text = line("auto", "none, then hybrid of a rank that grows while it pays") +
+                     line("none", "plain iterations");
   for (const auto& entry : preconditioners::preconditioners())
     if (entry.name != "none") text += line(entry.name, entry.summary);
   return text;

@@ -74,6 +74,9 @@ std::vector<std::string> preconditioner_names();
 preconditioners::PreconditionerOptions preconditioning_for(const std::string& preconditioner,
                                                            const MethodOptions& options);
 
+/// Whether P changes from step to step, so that only a flexible solver may use it.
+bool needs_flexible(const std::string& preconditioner);
+
 /// One line per choice, for --help: "cg          conjugate gradients, ...".
 std::string describe_solvers();
 std::string describe_preconditioners();

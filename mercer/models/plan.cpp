@@ -7,6 +7,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
+#include "mercer/inference/adaptive.hpp"
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/operators/cost.hpp"
@@ -43,21 +44,6 @@ struct Candidate {
   double nominal_seconds = 0;  // what candidates are ranked by
 };
 
-// Speeds of a typical machine. Methods are chosen by these, and only reported with measured ones:
-// the same command must choose the same method, and so give the same bits, on a busy day too.
-Calibration nominal_speeds(const kernels::Kernel& kernel, Index d) {
-  const auto leaves = static_cast<double>(std::max<Index>(1, kernel.num_leaves()));
-  const auto inputs = static_cast<double>(d);
-  Calibration c;
-  c.pair_seconds_single = leaves * (inputs + 10) / 2e11;
-  c.pair_seconds_double = leaves * (inputs + 16) / 1.2e11;
-  c.column_seconds_single = 8e-12;
-  c.column_seconds_double = 1.6e-11;
-  c.flops = 1.2e11;
-  c.bandwidth = 2e10;
-  return c;
-}
-
 // Everything the estimates depend on.
 struct Problem {
   const kernels::Kernel& kernel;
@@ -67,10 +53,13 @@ struct Problem {
   PlanFor purpose;
   Calibration speed;
   double prior_variance;  // mean of k(x, x)
+  double free_bytes;      // what the budget leaves
   Index n() const { return x.rows(); }
   Index d() const { return x.cols(); }
   Problem at_nominal_speed() const {
-    return {kernel, noise, x, method, purpose, nominal_speeds(kernel, x.cols()), prior_variance};
+    auto p = *this;
+    p.speed = inference::nominal_speeds(kernel, x.cols());
+    return p;
   }
   /// Right-hand sides solved together.
   Index columns() const {
@@ -84,23 +73,20 @@ bool asked(const std::string& option, std::string_view value) {
 }
 
 double product_seconds(const Problem& p, const SystemChoice& choice, Index columns) {
-  const auto n = static_cast<double>(p.n());
-  const auto extra = static_cast<double>(columns - 1);
-  const bool single = choice.precision != SolvePrecision::float64;
-  const double per_column = single ? p.speed.column_seconds_single : p.speed.column_seconds_double;
-  if (choice.op == OperatorKind::stored)
-    return n * n * ((single ? 2.0 : 4.0) / p.speed.bandwidth + extra * per_column);
-  return n * n *
-         ((single ? p.speed.pair_seconds_single : p.speed.pair_seconds_double) +
-          extra * per_column);
+  return inference::product_seconds(p.speed, p.n(), choice.op, choice.precision, columns);
 }
 
 // Without a preconditioner CG takes about sqrt(N v/s2) iterations to 1e-6 (algorithms, pitfall 6);
-// a low-rank one about a third of that. Guesses, for ranking and for an order of magnitude.
+// a low-rank one about a third of that, a sparse inverse factor or the hybrid a twentieth. Guesses,
+// for ranking and for an order of magnitude.
 double guessed_iterations(const Problem& p, const SystemChoice& choice) {
   const double digits = std::log10(1 / choice.tolerance) / 6;
   double iterations = digits * std::sqrt(static_cast<double>(p.n()) * p.prior_variance / p.noise);
-  if (choice.preconditioner == "pivoted-cholesky") iterations /= 3;
+  if (choice.preconditioner == "hybrid" || choice.preconditioner == "vecchia" ||
+      choice.preconditioner == "auto")
+    iterations /= 20;
+  else if (choice.preconditioner != "none" && choice.preconditioner != "jacobi")
+    iterations /= 3;
   return std::clamp(iterations, 5.0, static_cast<double>(choice.max_iterations));
 }
 
@@ -125,6 +111,29 @@ Candidate direct_candidate(const Problem& p, SystemChoice choice) {
   return c;
 }
 
+// What the preconditioner costs. `auto` may go up to the largest rank that the memory left beside
+// the rest (`other_bytes`) holds, which is set in the choice; it is expected to stop at the default
+// rank.
+preconditioners::Cost preconditioner_cost(const Problem& p, double other_bytes,
+                                          SystemChoice& choice) {
+  if (choice.preconditioner != "auto")
+    return preconditioners::preconditioner(choice.preconditioner)
+        .cost(p.n(), p.d(), choice.preconditioning);
+  const auto& hybrid = preconditioners::preconditioner("hybrid");
+  const Index most = choice.preconditioning.rank.value_or(inference::kAdaptiveMaxRank);
+  preconditioners::Cost expected;
+  auto level = choice.preconditioning;
+  for (const Index rank : inference::adaptive_ranks(p.n(), most)) {
+    level.rank = rank;
+    const auto cost = hybrid.cost(p.n(), p.d(), level);
+    const bool smallest = expected.bytes == 0;
+    if (!smallest && other_bytes + cost.peak_bytes > p.free_bytes) break;
+    if (smallest || rank <= preconditioners::default_rank(p.n())) expected = cost;
+    choice.preconditioning.rank = rank;
+  }
+  return expected;
+}
+
 Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
   const auto n = static_cast<double>(p.n());
   const auto columns = static_cast<double>(p.columns());
@@ -147,15 +156,11 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
   double build = 0;
   double per_iteration = product_seconds(p, choice, p.columns());
   if (choice.preconditioner != "none") {
-    const auto cost = preconditioners::preconditioner(choice.preconditioner)
-                          .cost(p.n(), p.d(), choice.preconditioning);
+    const auto cost = preconditioner_cost(p, c.row.bytes, choice);
+    const double product = product_seconds(p, choice, 1);
     c.row.bytes += std::max(cost.bytes, cost.peak_bytes);
-    // Thin products run at perhaps a quarter of the speed of a factorisation.
-    build = 4 * cost.build_flops / p.speed.flops +
-            cost.kernel_values * p.speed.pair_seconds_double * 2 +
-            cost.products * product_seconds(p, choice, 1);
-    per_iteration += columns * (4 * cost.apply_flops / p.speed.flops +
-                                cost.apply_products * product_seconds(p, choice, 1));
+    build = inference::build_seconds(p.speed, cost, product);
+    per_iteration += inference::apply_seconds(p.speed, cost, product, p.columns());
   }
   if (choice.op == OperatorKind::stored) build += 0.5 * n * n * p.speed.pair_seconds_double;
   c.row.seconds = build + iterations * per_iteration;
@@ -175,9 +180,13 @@ std::vector<Candidate> solve_candidates(const Problem& p) {
   base.tolerance = p.method.tolerance;
   base.max_iterations = p.method.max_iterations;
   std::vector<Candidate> out = {direct_candidate(p, base)};
-  base.solver = p.method.solver == "auto" || p.method.solver == "cholesky" ? "cg" : p.method.solver;
-  std::vector<std::string> names = {"none", "pivoted-cholesky"};
+  std::vector<std::string> names = {"auto", "none"};
   if (p.method.preconditioner != "auto") names = {p.method.preconditioner};
+  base.solver = p.method.solver;
+  if (base.solver == "auto" || base.solver == "cholesky")
+    base.solver = needs_flexible(names.front()) ? "fcg" : "cg";
+  if (p.purpose == PlanFor::predict)
+    base.expected_solves = kPredictRows / static_cast<double>(p.columns());
   for (const auto op : {OperatorKind::tiled, OperatorKind::stored}) {
     for (const auto precision :
          {SolvePrecision::mixed, SolvePrecision::float64, SolvePrecision::float32}) {
@@ -198,8 +207,23 @@ std::vector<Candidate> solve_candidates(const Problem& p) {
   return out;
 }
 
+// A preconditioner that the mathematics does not allow for this kernel or these data.
+void refuse_unsuitable(const MethodOptions& method, const kernels::Kernel& kernel,
+                       ConstMatrixView x) {
+  if (method.preconditioner == "auto") return;
+  const auto& entry = preconditioners::preconditioner(method.preconditioner);
+  if (entry.refusal == nullptr) return;
+  const auto reason = entry.refusal(kernel, x.rows(), x.cols());
+  if (!reason.empty())
+    throw InvalidArgument(fmt::format("--preconditioner {}: {}", entry.name, reason));
+}
+
 // Seconds for comparing: storing K must pay clearly and stay small before `auto` does it.
+// `auto` begins with plain iterations, so they alone are taken only where nothing else fits.
 double handicapped_seconds(const Candidate& c, const MethodOptions& method) {
+  if (method.preconditioner == "auto" && c.choice.preconditioner == "none" &&
+      c.choice.solver != "cholesky")
+    return 1e30 + c.nominal_seconds;
   if (c.choice.op != OperatorKind::stored || method.op == "stored") return c.nominal_seconds;
   return c.row.bytes > kMostStored ? HUGE_VAL : kStoredHandicap * c.nominal_seconds;
 }
@@ -337,7 +361,9 @@ Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
                   method,
                   purpose,
                   plan.calibration,
-                  kernel.diagonal(x.topRows(sample)).mean()};
+                  kernel.diagonal(x.topRows(sample)).mean(),
+                  plan.budget_bytes - plan.base_bytes};
+  refuse_unsuitable(method, kernel, x);
   if (purpose == PlanFor::fit && train.train != "none") plan_training(p, train, plan);
   plan_system(p, plan);
   return plan;

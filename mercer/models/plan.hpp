@@ -6,21 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "mercer/inference/system.hpp"
+#include "mercer/inference/speeds.hpp"
 #include "mercer/kernels/kernel.hpp"
 #include "mercer/models/options.hpp"
 
 namespace mercer::models {
 
+using Calibration = inference::Speeds;
 /// Speeds of this machine, measured in a fraction of a second.
-struct Calibration {
-  double pair_seconds_double = 0;  // one entry of K times one vector, tiled, all threads
-  double pair_seconds_single = 0;
-  double column_seconds_double = 0;  // each further right-hand side, per entry of K
-  double column_seconds_single = 0;
-  double flops = 1;      // of a Cholesky factorisation, per second
-  double bandwidth = 1;  // bytes read per second by all threads
-};
 Calibration calibrate(const kernels::Kernel& kernel, ConstMatrixView x);
 
 struct PlanRow {

@@ -1,0 +1,34 @@
+// A complete choice of method for H x = b, H = K + s2 I: what `auto` has become after planning.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "mercer/preconditioners/preconditioner_info.hpp"
+
+namespace mercer::inference {
+
+/// How products with K are computed.
+enum class OperatorKind { tiled, stored };
+/// double: float64 products. mixed: float32 products inside, double refinement outside.
+/// single: float32 products only (the residual is still measured in double).
+enum class SolvePrecision { float64, mixed, float32 };
+
+std::string_view to_string(OperatorKind kind);
+std::string_view to_string(SolvePrecision precision);
+
+struct SystemChoice {
+  std::string solver = "cholesky";  // "cholesky" or a name of krylov's registry
+  /// A name of the preconditioners' registry, "none", or "auto": see adaptive.hpp.
+  std::string preconditioner = "none";
+  /// With "auto", `rank` is the largest that may be built (memory).
+  preconditioners::PreconditionerOptions preconditioning;
+  OperatorKind op = OperatorKind::tiled;
+  SolvePrecision precision = SolvePrecision::float64;
+  double tolerance = 1e-6;  // |b - H x| <= tolerance |b|, column by column
+  int max_iterations = 1000;
+  /// With "auto": solves that will share the preconditioner; it may cost more to build then.
+  double expected_solves = 1;
+};
+
+}  // namespace mercer::inference

@@ -1,0 +1,90 @@
+// Solvers x preconditioners over a grid of lengthscale and noise, on the user's own data: what each
+// needs in iterations, products and seconds, and who wins where.
+//   Source: the comparison of Cutajar et al. (2016), figure 1.
+//   Plain CG is run in every cell; it is what improvements are measured against.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mercer/models/regression.hpp"
+
+namespace mercer::models {
+
+struct CompareOptions {
+  /// Kernel, signal variance, operator, precision, tolerance, limits, memory and seed; its
+  /// lengthscale, noise, solver and preconditioner are not used. Preconditioning options go to
+  /// those that take them.
+  MethodOptions method;
+  std::vector<double> lengthscales = {1e-3, 1e-2, 0.1, 1, 10, 100};
+  std::vector<double> noises = {1e-6, 1e-4, 1e-2};
+  /// "auto" is cg, or fcg for a preconditioner that changes from step to step; "cholesky" is the
+  /// direct method, without preconditioners.
+  std::vector<std::string> solvers = {"auto"};
+  /// "auto" is what fit and solve do by themselves. Empty: all that suit kernel and data.
+  std::vector<std::string> preconditioners;
+  /// Stop at |r| <= rms_tolerance sqrt(N) instead of |r| <= tolerance |y|; 1e-5 is the rule of
+  /// Cutajar et al.
+  std::optional<double> rms_tolerance;
+  double cell_seconds = 60;  // of one solve; a longer one is stopped and said to be
+  bool standardize = true;
+};
+
+/// Throws InvalidArgument when names or numbers are wrong.
+void check(const CompareOptions& options);
+
+/// One solver with one preconditioner in one cell.
+struct CompareRun {
+  double lengthscale = 0;
+  double noise = 0;
+  std::string solver;
+  std::string preconditioner;
+  /// Why it was not run, as a sentence; the rest is then empty.
+  std::string skipped;
+  StopReason stop = StopReason::converged;
+  bool timed_out = false;  // stopped by the time budget
+  int iterations = 0;
+  int inner_iterations = 0;
+  std::int64_t matvecs = 0;
+  double build_seconds = 0;
+  double solve_seconds = 0;
+  double relative_residual = 0;  // true, in double
+  Index rank = 0;
+  Index neighbours = 0;
+  std::string notes;  // of the preconditioner's build
+  /// log10(iterations / iterations of plain CG); inner products count as iterations. Negative is
+  /// better. Unset when either did not converge.
+  std::optional<double> improvement;
+
+  bool converged() const { return skipped.empty() && stop == StopReason::converged; }
+  double seconds() const { return build_seconds + solve_seconds; }
+  /// "cg", "cholesky", "nystrom", "fgmres + regularized": the solver is left out when it is the
+  /// usual one.
+  std::string label() const;
+};
+
+struct CompareWinner {
+  double lengthscale = 0;
+  double noise = 0;
+  std::string by_seconds, by_iterations;  // labels; empty when nothing converged
+};
+
+struct CompareResult {
+  Index n = 0;
+  Index d = 0;
+  std::string op, precision;
+  std::vector<double> lengthscales, noises;  // as run
+  std::vector<std::string> labels;           // in the order of the options, plain CG first
+  std::vector<CompareRun> runs;
+  std::vector<CompareWinner> winners;
+  bool interrupted = false;
+  std::string note;
+};
+
+/// Runs the grid. When the progress callback says stop, what is done so far is returned and
+/// `interrupted` is set.
+CompareResult compare(const data::Dataset& data, const CompareOptions& options,
+                      const ProgressCallback& progress = {});
+
+}  // namespace mercer::models
