@@ -1,0 +1,138 @@
+#include "mercer/models/compare.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/data/simulate.hpp"
+#include "mercer/preconditioners/registry.hpp"
+
+namespace mercer::models {
+namespace {
+
+data::Dataset small_data(Index n = 150) {
+  const auto simulated = data::friedman(n, {.dimension = 5, .noise_sd = 0.5, .seed = 3});
+  return data::make_dataset(simulated.inputs, simulated.target, simulated.names);
+}
+
+CompareOptions small_options() {
+  CompareOptions options;
+  options.method.kernel = "rbf:iso";
+  options.lengthscales = {0.5, 3};
+  options.noises = {1e-4, 1e-1};
+  options.method.max_iterations = 5000;
+  return options;
+}
+
+TEST(Compare, RunsEveryMethodInEveryCell) {
+  const auto result = compare(small_data(), small_options());
+  EXPECT_EQ(result.labels.front(), "cg");
+  EXPECT_EQ(result.labels.size(), preconditioners::preconditioners().size() + 1);  // and auto
+  EXPECT_EQ(result.runs.size(), 4 * result.labels.size());
+  EXPECT_EQ(result.winners.size(), 4u);
+  for (const auto& run : result.runs) {
+    EXPECT_TRUE(run.converged()) << run.label() << " " << run.skipped << " at " << run.lengthscale
+                                 << ", " << run.noise;
+    EXPECT_LE(run.relative_residual, 1.01e-6) << run.label();
+    EXPECT_GT(run.iterations, 0);
+  }
+  for (const auto& winner : result.winners) EXPECT_FALSE(winner.by_seconds.empty());
+}
+
+TEST(Compare, ImprovementIsTheLogarithmAgainstPlainCg) {
+  auto options = small_options();
+  options.preconditioners = {"pivoted-cholesky"};
+  options.method.preconditioning.rank = 40;
+  options.solvers = {"auto", "gmres", "cholesky"};
+  const auto result = compare(small_data(), options);
+  EXPECT_EQ(result.labels, (std::vector<std::string>{"cg", "pivoted-cholesky",
+                                                     "gmres + pivoted-cholesky", "cholesky"}));
+  for (std::size_t i = 0; i < result.runs.size(); i += 4) {
+    const auto& plain = result.runs[i];
+    const auto& run = result.runs[i + 1];
+    EXPECT_EQ(plain.improvement, 0.0);
+    ASSERT_TRUE(run.improvement);
+    EXPECT_DOUBLE_EQ(*run.improvement, std::log10(double(run.iterations) / plain.iterations));
+    EXPECT_EQ(run.rank, 40);
+    EXPECT_TRUE(result.runs[i + 3].converged());
+    EXPECT_FALSE(result.runs[i + 3].improvement);
+  }
+}
+
+TEST(Compare, LimitsStopARunAndAreSaid) {
+  auto options = small_options();
+  options.preconditioners = {"none"};
+  options.method.max_iterations = 3;
+  for (const auto& run : compare(small_data(), options).runs) {
+    if (run.noise > 1e-2) continue;
+    EXPECT_EQ(run.stop, StopReason::iteration_limit);
+    EXPECT_FALSE(run.improvement);
+  }
+  options.method.max_iterations = 5000;
+  options.cell_seconds = 1e-9;
+  const auto timed = compare(small_data(), options);
+  EXPECT_TRUE(timed.runs.front().timed_out);
+  EXPECT_EQ(timed.runs.front().iterations, 1);
+}
+
+TEST(Compare, SeedRuleStopsByTheRootMeanSquare) {
+  auto options = small_options();
+  options.preconditioners = {"none"};
+  options.rms_tolerance = 1e-2;
+  for (const auto& run : compare(small_data(), options).runs) {
+    // |y| = sqrt(N) on standardised data: both rules are the same here.
+    EXPECT_LE(run.relative_residual, 1.01e-2);
+    EXPECT_GT(run.relative_residual, 1e-5);
+  }
+}
+
+TEST(Compare, WhatDoesNotFitIsSkippedWithTheReason) {
+  auto options = small_options();
+  options.preconditioners = {"ssor"};
+  options.method.op = "tiled";
+  options.method.memory = 1;
+  const auto result = compare(small_data(), options);
+  EXPECT_NE(result.runs[1].skipped.find("memory"), std::string::npos) << result.runs[1].skipped;
+  EXPECT_TRUE(result.runs[0].converged());
+}
+
+TEST(Compare, AnInterruptedComparisonKeepsWhatIsDone) {
+  auto options = small_options();
+  options.preconditioners = {"none", "jacobi"};
+  int cells = 0;
+  const auto result = compare(small_data(), options, [&](const Progress& p) {
+    if (p.detail.find("iteration") == std::string::npos) ++cells;
+    return cells > 3 ? Action::stop : Action::proceed;
+  });
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.runs.size(), 3u);
+}
+
+TEST(Compare, AKernelWithoutLengthscaleHasOneColumn) {
+  auto options = small_options();
+  options.method.kernel = "linear";
+  options.preconditioners = {"none"};
+  const auto result = compare(small_data(), options);
+  EXPECT_EQ(result.lengthscales.size(), 1u);
+  EXPECT_FALSE(result.note.empty());
+}
+
+TEST(Compare, RefusesWhatMakesNoSense) {
+  const auto data = small_data(20);
+  const auto refuses = [&](auto change) {
+    auto options = small_options();
+    change(options);
+    EXPECT_THROW(compare(data, options), InvalidArgument);
+  };
+  refuses([](auto& o) { o.lengthscales = {-1}; });
+  refuses([](auto& o) { o.noises = {}; });
+  refuses([](auto& o) { o.noises = {0}; });
+  refuses([](auto& o) { o.solvers = {"magic"}; });
+  refuses([](auto& o) { o.preconditioners = {"magic"}; });
+  refuses([](auto& o) { o.cell_seconds = 0; });
+  refuses([](auto& o) { o.rms_tolerance = -1; });
+}
+
+}  // namespace
+}  // namespace mercer::models
