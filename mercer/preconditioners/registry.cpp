@@ -8,6 +8,7 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/preconditioners/jacobi.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
+#include "mercer/preconditioners/rpcholesky.hpp"
 
 namespace mercer::preconditioners {
 namespace {
@@ -25,6 +26,7 @@ const auto& registry() {
       none_info(),
       jacobi_info(),
       pivoted_cholesky_info(),
+      rpcholesky_info(),
   };
   return all;
 }
