@@ -13,6 +13,7 @@ find_library(MERCER_OPENBLAS openblas PATH_SUFFIXES openblas-openmp REQUIRED)
 find_path(MERCER_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-openmp x86_64-linux-gnu REQUIRED)
 find_path(MERCER_RANDOM123_INCLUDE Random123/philox.h REQUIRED)
 find_path(MERCER_BOOST_INCLUDE boost/math/distributions/normal.hpp REQUIRED)
+find_path(MERCER_NANOFLANN_INCLUDE nanoflann.hpp REQUIRED)
 find_path(MERCER_LBFGS_INCLUDE lbfgs.h REQUIRED)
 find_library(MERCER_LBFGS lbfgs REQUIRED)
 

@@ -214,6 +214,24 @@ void solve_lower(ConstMatrixView l, Transpose op, MatrixView b) {
   }
 }
 
+void solve_lower_right(ConstMatrixView l, Transpose op, MatrixView b) {
+  use_serial_blas();
+  const Index n = l.rows();
+  if (l.cols() != n)
+    throw DimensionMismatch("solve_lower_right: columns of l", l.cols(), "rows of l", n);
+  if (b.cols() != n)
+    throw DimensionMismatch("solve_lower_right: columns of b", b.cols(), "rows of l", n);
+  if (n == 0 || b.rows() == 0) return;
+  const Index ld = leading_dimension(l), ldb = leading_dimension(b);
+  const auto body = [&](Index panel, int) {
+    const Index row = panel * tile;
+    cblas_dtrsm(CblasColMajor, CblasRight, CblasLower, cblas(op), CblasNonUnit,
+                detail::blas_int(std::min(tile, b.rows() - row)), detail::blas_int(n), 1.0,
+                l.data(), detail::blas_int(ld), b.data() + row, detail::blas_int(ldb));
+  };
+  run(parts_of(b.rows(), tile), b.rows() * n * n >= parallel_work, std::ref(body));
+}
+
 void column_dots(ConstMatrixView x, ConstMatrixView y, std::span<double> out) {
   use_serial_blas();
   const Index n = x.rows(), t = x.cols();

@@ -6,8 +6,11 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
+#include "mercer/preconditioners/hybrid.hpp"
 #include "mercer/preconditioners/jacobi.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
+#include "mercer/preconditioners/rpcholesky.hpp"
+#include "mercer/preconditioners/vecchia.hpp"
 
 namespace mercer::preconditioners {
 namespace {
@@ -22,9 +25,8 @@ PreconditionerInfo none_info() {
 // "none" first; the rest from the simplest to the default.
 const auto& registry() {
   static const std::array all = {
-      none_info(),
-      jacobi_info(),
-      pivoted_cholesky_info(),
+      none_info(),       jacobi_info(),  pivoted_cholesky_info(),
+      rpcholesky_info(), vecchia_info(), hybrid_info(),
   };
   return all;
 }

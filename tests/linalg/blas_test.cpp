@@ -124,6 +124,26 @@ TEST(Blas, SolveLowerUndoesTheProduct) {
       }
 }
 
+TEST(Blas, SolvesWithALowerTriangleOnTheRight) {
+  const Index n = 40, rows = 700;  // several panels of rows
+  Matrix l = random_matrix(n, n, 6);
+  l.diagonal().array() += 20;  // well conditioned, so that errors stay near eps
+  const Matrix lower = l.triangularView<Eigen::Lower>();
+  const Matrix x = random_matrix(rows, n, 7);
+  for (const auto op : {Transpose::no, Transpose::yes}) {
+    Matrix b = op == Transpose::no ? Matrix(x * lower) : Matrix(x * lower.transpose());
+    Matrix again = b;
+    {
+      const WithThreads scope(1);
+      solve_lower_right(l, op, b);
+    }
+    const WithThreads scope(3);
+    solve_lower_right(l, op, again);
+    EXPECT_LE((b - x).cwiseAbs().maxCoeff(), 1e-12);
+    EXPECT_TRUE(same_bits(b, again));
+  }
+}
+
 TEST(Blas, ColumnDotsDoNotDependOnOtherColumnsOrThreads) {
   const Matrix x = random_matrix(20001, 4, 8), y = random_matrix(20001, 4, 9);
   std::vector<double> all(4), one(1), threaded(4);

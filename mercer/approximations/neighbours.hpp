@@ -1,0 +1,79 @@
+// For points in a given order, the m EARLIER points that each is most correlated with: what a
+// Vecchia factor conditions on. Correlation is |R_ij| / sqrt(R_ii R_jj) of R = K + s2 I, or of what
+// a low-rank part leaves, R = K - F F' + s2 I.
+//   Source: Kang & Katzfuss (2023), correlation-based ordering of neighbours; nearest neighbours by
+//           a kd-tree (nanoflann) or by tiles of a matrix product.
+//   Cost:   one distance leaf, no F: nearest neighbours, by kd-tree for d <= 6 (N m log N), else by
+//           N^2 d float32 flops in matrix products, less than one product with K. Other kernels:
+//           N^2/2 kernel values. With F: N^2 rank flops more. Above `all_pairs` points only
+//           candidates are looked at: the 3 m nearest, for other kernels also the best of the first
+//           4096 points (which are random ones if the order is).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "mercer/core/options.hpp"
+#include "mercer/kernels/kernel.hpp"
+
+namespace mercer::approximations {
+
+/// Points as columns (features x N), so that those of a small set are gathered in whole lines.
+using PointColumns = Eigen::MatrixXf;
+
+/// Point i has min(i, most) neighbours, all before i, ascending.
+struct Neighbours {
+  Index most = 0;
+  Index points = 0;
+  std::vector<std::int32_t> index;  // `most` to a point
+  double kernel_values = 0;         // single entries of K evaluated
+  bool all_pairs = true;            // false: candidates only
+
+  Index count(Index i) const { return std::min(i, most); }
+  std::span<const std::int32_t> of(Index i) const {
+    return {index.data() + i * most, static_cast<std::size_t>(count(i))};
+  }
+};
+
+struct NeighbourOptions {
+  Index count = 30;                    // at most; N - 1 when larger
+  Index candidates = 3;                // times count, when only candidates are looked at
+  Index all_pairs = 30000;             // points up to which all pairs are looked at, without F
+  Index all_pairs_of_residual = 8192;  // with F
+};
+
+template <class Visitor>
+void visit_fields(NeighbourOptions& o, Visitor&& field) {
+  field("count", o.count, NonNegative{});
+  field("candidates", o.candidates, Positive{});
+  field("all_pairs", o.all_pairs, NonNegative{});
+  field("all_pairs_of_residual", o.all_pairs_of_residual, NonNegative{});
+}
+
+/// The matrix R whose correlations count; x has one row per point, in order.
+struct Residual {
+  const kernels::Kernel& kernel;
+  const Matrix& x;
+  double noise_variance = 0;
+  const PointColumns* factor = nullptr;  // F', rank x N; null: R = K + s2 I
+};
+
+Neighbours most_correlated(const Residual& r, const NeighbourOptions& options = {});
+
+/// The `count` earlier points nearest to each in Euclidean distance; z is d x N. Ties go to the
+/// earlier point (in the kd-tree of d <= 6 to the one found first).
+Neighbours nearest_earlier(const PointColumns& z, Index count);
+
+/// True when correlation falls with a scaled distance, so that the most correlated are the nearest.
+bool falls_with_distance(const kernels::Kernel& kernel);
+
+/// Inputs over the shortest lengthscale of each among leaves of a distance, as columns, the middle
+/// taken out and scaled to at most 1; no rows when the kernel has no such leaf.
+PointColumns scaled_points(const kernels::Kernel& kernel, ConstMatrixView x);
+
+/// Single entries of K that most_correlated evaluates, for the planner (any kernel: from above).
+double neighbours_kernel_values(Index n, Index count, bool residual);
+double neighbours_flops(Index n, Index d, Index count, Index rank);
+
+}  // namespace mercer::approximations
