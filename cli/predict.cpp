@@ -133,7 +133,7 @@ Json execute(const PredictCommand& command, const Console& console, Totals& tota
   Sink sink(command, predictor.model().schema);
   const auto progress = source.progress(console);
   for (; more; more = source.next(block)) {
-    const auto predictions = predictor.predict(block.inputs, progress);
+    const auto predictions = source.predict(predictor, block, progress);
     sink.add(block.inputs, predictions);
     totals.largest_bound = std::max(totals.largest_bound, predictions.error_bound.maxCoeff());
     totals.sd_error_bound = std::max(totals.sd_error_bound, predictions.sd_error_bound);

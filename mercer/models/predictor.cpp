@@ -31,7 +31,22 @@ MethodOptions prediction_method(const RegressionModel& model, const PredictOptio
   return method;
 }
 
+/// Kernels that grow with the inputs (linear, poly) overflow far enough out; the first such row.
+template <class Values>
+void check_range(const char* what, const Values& values, Index first) {
+  for (Index i = 0; i < values.rows(); ++i)
+    if (!values.row(i).allFinite())
+      throw PredictionOverflow(
+          first + i,
+          fmt::format("{} overflows double precision: the inputs of this row lie too far "
+                      "from the training data for this kernel; correct or remove the row",
+                      what));
+}
+
 }  // namespace
+
+PredictionOverflow::PredictionOverflow(Index row_index, const std::string& why)
+    : DataError(fmt::format("row {}: {}", row_index + 1, why)), row(row_index), reason(why) {}
 
 Vector Predictions::quantile(double p) const {
   const double z = boost::math::quantile(boost::math::normal(), p);
@@ -128,7 +143,7 @@ Predictor::Impl::Variances Predictor::Impl::variances(ConstMatrixView x, ConstVe
   }
   for (Index i = 0; i < out.latent.size(); ++i) {
     const double floor = kVarianceFloor * prior(i);
-    if (!(out.latent(i) >= floor)) {
+    if (out.latent(i) < floor) {
       out.latent(i) = floor;
       ++out.clamped;
     }
@@ -166,7 +181,9 @@ Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& p
     if (report({}) == Action::stop) throw Interrupted("interrupted while predicting");
     Matrix x = inputs.middleRows(first, rows);
     model.scaling.scale_inputs(x);
+    check_range("an input on the model's scale", x, first);
     const Vector prior = model.problem.kernel.diagonal(x);
+    check_range("the prior variance", prior, first);
     const Matrix basis = inference::mean_basis(model.problem.mean, x);
     Vector mean(rows);
     operators::cross_apply(model.problem.kernel, x, model.x, model.weights.w,
@@ -176,6 +193,7 @@ Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& p
     out.error_bound.segment(first, rows) = impl_->bound(prior, basis);
     if (!impl_->options.variance) continue;
     const auto v = impl_->variances(x, prior, basis, report);
+    check_range("the predicted variance", v.latent, first);
     out.sd_latent.segment(first, rows) = v.latent.cwiseSqrt();
     out.sd_error_bound = std::max(out.sd_error_bound, v.sd_error_bound);
     out.clamped_variances += v.clamped;
@@ -193,6 +211,11 @@ Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& p
   constexpr double eps = std::numeric_limits<double>::epsilon();
   out.error_bound = model.scaling.target_sd * out.error_bound.array() +
                     2 * eps * (out.mean.array().abs() + std::abs(model.scaling.target_mean));
+  check_range("the predicted mean", out.mean, 0);
+  check_range("the error bound", out.error_bound, 0);
+  // Far beyond the quantiles that anyone asks for.
+  if (impl_->options.variance)
+    check_range("the predicted interval", Vector(out.mean.cwiseAbs() + 10 * out.sd_obs), 0);
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "mercer/core/error.hpp"
 #include "mercer/data/dataset.hpp"
 #include "mercer/data/scaling.hpp"
 #include "mercer/inference/exact_evidence.hpp"
@@ -137,7 +138,14 @@ struct PredictOptions {
   std::string solver = "auto";
 };
 
-/// A block of predictions in target units.
+/// A row so far from the training data that its prediction is not a finite number.
+struct PredictionOverflow : DataError {
+  PredictionOverflow(Index row_index, const std::string& why);
+  Index row;           // 0-based, of the inputs that were given
+  std::string reason;  // what happened and what to do, without the row
+};
+
+/// A block of predictions in target units; every number is finite.
 struct Predictions {
   Vector mean, sd_latent, sd_obs, error_bound;
   double sd_error_bound = 0;    // no sd_latent is further than this from the exact one
@@ -155,7 +163,8 @@ class Predictor {
   const RegressionModel& model() const;
   const Plan& plan() const;
   /// Rows of raw inputs (the model's columns, encoded, unscaled), any number of them; worked off
-  /// in blocks of constant memory. Throws Interrupted, or Error when a variance solve fails.
+  /// in blocks of constant memory. Throws Interrupted, PredictionOverflow, or Error when a variance
+  /// solve fails.
   Predictions predict(ConstMatrixView inputs, const ProgressCallback& progress = {}) const;
 
  private:
