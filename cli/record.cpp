@@ -114,6 +114,7 @@ Json certificate_json(const models::Certificate& certificate) {
   put(json, "mean_error_bound", certificate.mean_error_bound);
   put(json, "residual_norm", certificate.residual_norm);
   put(json, "trend_defect", certificate.trend_defect);
+  put(json, "trend_residual", certificate.trend_residual);
   return json;
 }
 

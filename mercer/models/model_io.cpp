@@ -110,7 +110,10 @@ RegressionModel model_from_file(ArrayFile file) {
     model.weights.basis_solves.resize(n, 0);
   }
   const Matrix certificate = take(file, "certificate", 4, 1);
-  model.certificate = {certificate(0), certificate(1), certificate(2), certificate(3)};
+  model.certificate = {certificate(0), certificate(1), certificate(2), certificate(3),
+                       header.value("trend_residual", 0.0)};
+  if (!(model.certificate.trend_residual >= 0))
+    throw ModelFileError("the residual of its trend is negative");
   model.method = method_from_json(header.at("method"));
   model.record = header.at("record");
   return model;
@@ -129,6 +132,7 @@ void RegressionModel::save(const std::string& path) const {
                  {"kernel", problem.kernel.text()},
                  {"mean", std::string(to_string(problem.mean))},
                  {"noise", noise},
+                 {"trend_residual", certificate.trend_residual},
                  {"method", method_json(method)},
                  {"record", record}};
   file.arrays["log_parameters"] = problem.log_parameters();

@@ -30,6 +30,7 @@ struct Certificate {
   double residual_norm = 0;      // |r|, standardised units
   double trend_defect = 0;       // |M^-1/2 A'w|, M = A'H^-1 A: how far beta is from optimal
   double mean_error_bound = 0;   // the bound at its largest over the training points, target units
+  double trend_residual = 0;  // at least |H^-1/2 R M^-1/2|, R = A - H B, B the solves of the trend
 };
 
 /// Everything a model file holds.
