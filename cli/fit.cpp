@@ -15,6 +15,7 @@
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
+#include "mercer/data/text.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -128,6 +129,7 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
   json["method"] = "gp";
   json["kernel"] = result.model.problem.kernel.text();
   json["mean"] = std::string(to_string(result.model.problem.mean));
+  json["trend_left_out"] = trend_left_out(result.model);
   json["plan"] = plan_json(result.plan);
   json["hyperparameters"] = hyperparameters_json(result.model.problem, result.model.scaling);
   json["log_marginal_likelihood"] =
@@ -224,6 +226,11 @@ int run_fit(const Words& words) {
   check(command);
   const Console console("fit", command.run.quiet);
   const FitRun run = execute(command, console);
+  if (const auto names = trend_left_out(run.result.model); !names.empty())
+    console.note(fmt::format(
+        "the linear trend does without {}: on these rows the constant and the other inputs say the "
+        "same (the kernel still uses {})",
+        data::shown_list(names), names.size() == 1 ? "it" : "them"));
   if (!run.converged)
     console.warn(
         fmt::format("the tolerance {} was not reached ({}): the relative residual is {}; {}",

@@ -53,6 +53,14 @@ std::string hyperparameters_text(const models::RegressionModel& model) {
   return text;
 }
 
+std::vector<std::string> trend_left_out(const models::RegressionModel& model) {
+  const auto names = model.schema.encoded_names();
+  std::vector<std::string> out;
+  for (const Index input : model.problem.trend_left_out)
+    out.push_back(names[static_cast<std::size_t>(input)]);
+  return out;
+}
+
 std::string certificate_text(const models::RegressionModel& model) {
   const bool everywhere =
       model.problem.kernel.stationary() && model.problem.mean == inference::MeanKind::zero;

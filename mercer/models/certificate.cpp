@@ -83,7 +83,7 @@ double trend_variance_error(double trend_variance, double prior_variance, double
 Certificate certify(const inference::RegressionProblem& problem, double noise,
                     const inference::Weights& weights, ConstMatrixView x, ConstVectorView y,
                     double target_sd) {
-  const Matrix basis = inference::mean_basis(problem.mean, x);
+  const Matrix basis = problem.basis(x);
   const operators::TiledOperator k(problem.kernel, x, operators::Precision::float64);
   Vector r(y.size());
   k.apply(weights.w, r);

@@ -205,7 +205,7 @@ Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& p
     check_range("an input on the model's scale", x, first);
     const Vector prior = model.problem.kernel.diagonal(x);
     check_range("the prior variance", prior, first);
-    const Matrix basis = inference::mean_basis(model.problem.mean, x);
+    const Matrix basis = model.problem.basis(x);
     Vector mean(rows);
     operators::cross_apply(model.problem.kernel, x, model.x, model.weights.w,
                            operators::Precision::float64, mean);

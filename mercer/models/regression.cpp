@@ -149,6 +149,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   FitResult result;
   ScaledData scaled = scale(data, options.standardize);
   auto problem = start_problem(options.method, scaled.x, scaled.y);
+  problem.trend_left_out = inference::dependent_inputs(problem.mean, scaled.x);
   result.plan = make_plan(problem.kernel, problem.noise, scaled.x, options.method, options.train,
                           PlanFor::fit);
 
@@ -162,7 +163,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
     result.likelihood = evaluate_likelihood(problem, scaled.x, scaled.y, result.plan);
   }
 
-  const Matrix basis = inference::mean_basis(problem.mean, scaled.x);
+  const Matrix basis = problem.basis(scaled.x);
   auto solved = solve_system(problem, scaled.x, scaled.y, basis, result.plan.system, progress);
   result.solve = std::move(solved.report);
   result.jitter = solved.jitter;

@@ -28,3 +28,43 @@ class OverflowTest(CliCase):
         record = self.json("predict", "m.mcr", "near.csv")
         for name in ("mean", "sd_latent", "sd_obs", "q05", "q95", "error_bound"):
             self.assertTrue(all(math.isfinite(value) for value in record[name]), name)
+
+
+class TrendTest(CliCase):
+    """--mean linear where the inputs depend on each other."""
+
+    def predictions_are_finite(self):
+        for values in read_csv(self.mercer("predict", "m.mcr", "d.csv").stdout).values():
+            self.assertTrue(all(math.isfinite(value) for value in values))
+
+    def test_a_category_loses_one_level(self):
+        levels = ("red", "green", "blue")
+        self.write("d.csv", "c,a,y\n" + "".join(
+            f"{levels[i * i % 3 if i % 2 else i % 3]},{math.cos(i)!r},{math.sin(i) + i % 3!r}\n"
+            for i in range(40)))
+        for train in (("--restarts", 0), ("--train", "none"), ("--subset", 20, "--restarts", 0)):
+            record = self.json("fit", "d.csv", "--categorical", "c", "--mean", "linear", "-m", "m.mcr",
+                               *train)
+            self.assertEqual(record["trend_left_out"], ["c=red"])
+        self.predictions_are_finite()
+        done = self.mercer("fit", "d.csv", "--categorical", "c", "--mean", "linear", "--train", "none")
+        self.assertIn("does without 'c=red'", done.stderr)
+        self.assertEqual(self.json("info", "m.mcr")["trend_left_out"], ["c=red"])
+
+    def test_collinear_inputs(self):
+        self.write("d.csv", "a,b,c,y\n" + rows(30, math.cos, lambda i: 1e6 * (3 - 2 * math.cos(i)),
+                                               lambda i: i, math.sin))
+        for scale in ((), ("--no-standardize",)):
+            record = self.json("fit", "d.csv", "--mean", "linear", "-m", "m.mcr", "--restarts", 0, *scale)
+            self.assertEqual(record["trend_left_out"], ["b"])
+            self.predictions_are_finite()
+
+    def test_a_trend_through_all_points_is_refused(self):
+        self.write("two.csv", "a,y\n1,2\n2,5\n")
+        self.write("wide.csv", "a,b,c,d,e,y\n" + rows(4, *(lambda i, k=k: math.sin(k * i * i + k)
+                                                          for k in range(1, 7))))
+        for name in ("two.csv", "wide.csv"):
+            for train in ("auto", "none"):
+                self.refused(3, "fit", name, "--mean", "linear", "--train", train,
+                             saying=("--mean constant", "any"))
+            self.json("fit", name, "--mean", "constant", "--train", "none")

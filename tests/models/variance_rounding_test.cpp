@@ -50,11 +50,11 @@ Vector exact_sd(const RegressionModel& model, Shape shape, const Matrix& at) {
   const RealMatrix v = llt.matrixL().solve(ks);
   RealVector latent =
       RealVector::Constant(at.rows(), variance) - v.colwise().squaredNorm().transpose();
-  const RealMatrix a = inference::mean_basis(model.problem.mean, model.x).cast<Real>();
+  const RealMatrix a = model.problem.basis(model.x).cast<Real>();
   if (a.cols() > 0) {
     const RealMatrix ha = llt.solve(a);
     const RealMatrix m = a.transpose() * ha;
-    const RealMatrix q = inference::mean_basis(model.problem.mean, xs).cast<Real>().transpose() -
+    const RealMatrix q = model.problem.basis(xs).cast<Real>().transpose() -
                          ha.transpose() * ks;
     const RealMatrix mq = m.llt().solve(q);
     latent += (q.array() * mq.array()).colwise().sum().matrix().transpose();
