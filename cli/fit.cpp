@@ -224,6 +224,9 @@ int run_fit(const Words& words) {
 
   apply(command.run);
   check(command);
+  if (command.fit.train.train == "none")
+    refuse_train_options(arguments, {"--steps", "--restarts", "--subset", "--checkpoint"},
+                         "--train none learns nothing");
   const Console console("fit", command.run.quiet);
   const FitRun run = execute(command, console);
   if (const auto names = trend_left_out(run.result.model); !names.empty())

@@ -107,4 +107,11 @@ void add_train_options(Arguments& arguments, models::TrainOptions& options) {
                    "rows to learn hyperparameters on\n[default: planned]");
 }
 
+void refuse_train_options(const Arguments& arguments, const std::vector<std::string>& names,
+                          const std::string& why) {
+  for (const auto& name : names)
+    if (arguments.given(name))
+      throw InvalidArgument(fmt::format("{}, so {} has no meaning; leave it out", why, name));
+}
+
 }  // namespace mercer::cli

@@ -37,5 +37,9 @@ data::Dataset read(DataFlags& flags, const Console& console);
 void add_method_options(Arguments& arguments, models::MethodOptions& options);
 /// --train, --steps, --restarts, --subset.
 void add_train_options(Arguments& arguments, models::TrainOptions& options);
+/// Throws InvalidArgument when an option of learning was given to a run that does not learn; `why`
+/// says why it does not.
+void refuse_train_options(const Arguments& arguments, const std::vector<std::string>& names,
+                          const std::string& why);
 
 }  // namespace mercer::cli

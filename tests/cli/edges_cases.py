@@ -68,3 +68,16 @@ class TrendTest(CliCase):
                 self.refused(3, "fit", name, "--mean", "linear", "--train", train,
                              saying=("--mean constant", "any"))
             self.json("fit", name, "--mean", "constant", "--train", "none")
+
+
+class ContradictionTest(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.write("d.csv", "a,y\n" + rows(20, lambda i: i, math.sin))
+
+    def test_options_of_learning_without_learning(self):
+        for option, value in (("--steps", 5), ("--restarts", 0), ("--subset", 10), ("--checkpoint", "c")):
+            self.refused(2, "fit", "d.csv", "--train", "none", option, value,
+                         saying=("--train none", option))
+        self.refused(2, "plan", "d.csv", "--train", "none", "--steps", 5, saying="--steps")
+        self.refused(2, "plan", "d.csv", "--for", "solve", "--subset", 5, saying="--subset")
