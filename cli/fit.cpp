@@ -11,7 +11,6 @@
 #include "cli/shared_options.hpp"
 #include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
-#include "mercer/core/checksum.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
@@ -70,14 +69,6 @@ void check(const FitCommand& command) {
     throw InvalidArgument("--checkpoint and --model name the same file; name two");
 }
 
-data::Dataset take_rows(const data::Dataset& all, const std::vector<Index>& rows) {
-  data::Dataset part = all;
-  part.inputs = data::take_rows(ConstMatrixView(all.inputs), rows);
-  part.target = data::take_rows(ConstVectorView(all.target), rows);
-  part.fingerprint = fingerprint(rows.data(), rows.size() * sizeof(Index), all.fingerprint);
-  return part;
-}
-
 models::RegressionScores score(const models::RegressionModel& model, const data::Dataset& test,
                                const FitCommand& command, const Console& console) {
   models::PredictOptions options;
@@ -101,15 +92,16 @@ struct FitRun {
 FitRun execute(FitCommand& command, const Console& console) {
   const Timer timer;
   FitRun run;
-  run.data = read(command.data, console);
+  run.data = read(command.data);
   command.fit.standardize = !command.data.raw_scale;
   std::optional<data::Dataset> test;
   if (command.test_fraction) {
     const auto split =
         data::split_rows(run.data.size(), *command.test_fraction, command.fit.method.seed);
-    test = take_rows(run.data, split.test);
-    run.data = take_rows(run.data, split.train);
+    test = data::take_rows(run.data, split.test, command.fit.standardize);
+    run.data = data::take_rows(run.data, split.train, command.fit.standardize);
   }
+  tell(run.data, console);
   run.result = models::fit(run.data, command.fit, console.progress());
   run.converged = run.result.solve.stop == StopReason::converged;
   if (test) run.scores = score(run.result.model, *test, command, console);

@@ -40,7 +40,7 @@ void add_data_options(Arguments& arguments, DataFlags& flags) {
                  "target are scaled to mean 0 and standard deviation 1");
 }
 
-data::Dataset read(DataFlags& flags, const Console& console) {
+data::Dataset read(DataFlags& flags) {
   if (!flags.target.empty()) flags.options.target = flags.target;
   flags.options.standardize = !flags.raw_scale;
   auto dataset =
@@ -50,7 +50,16 @@ data::Dataset read(DataFlags& flags, const Console& console) {
         fmt::format("the target '{}' holds categories; this version learns numbers only: name a "
                     "numeric column with --target",
                     dataset.schema.target));
-  for (const auto& message : dataset.messages) console.note(message);
+  return dataset;
+}
+
+void tell(const data::Dataset& data, const Console& console) {
+  for (const auto& message : data.messages) console.note(message);
+}
+
+data::Dataset read(DataFlags& flags, const Console& console) {
+  auto dataset = read(flags);
+  tell(dataset, console);
   return dataset;
 }
 

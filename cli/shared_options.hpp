@@ -30,7 +30,11 @@ struct DataFlags {
 };
 /// --target, --inputs, --categorical, --drop-missing, --no-standardize.
 void add_data_options(Arguments& arguments, DataFlags& flags);
-/// Reads DATA and passes on what the reader has to say. An unreadable file is exit code 3.
+/// Reads DATA. An unreadable file is exit code 3.
+data::Dataset read(DataFlags& flags);
+/// Passes on what the reader has to say.
+void tell(const data::Dataset& data, const Console& console);
+/// Both.
 data::Dataset read(DataFlags& flags, const Console& console);
 
 /// --kernel .. --max-iterations, --memory and --seed, with the lists of choices below the options.

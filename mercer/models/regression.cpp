@@ -105,6 +105,16 @@ SolvedSystem solve_system(const inference::RegressionProblem& problem, const Mat
   return out;
 }
 
+void check_target(const data::Dataset& data) {
+  const double low = data.target.minCoeff();
+  const double high = data.target.maxCoeff();
+  if (low == high)
+    throw DataError(fmt::format(
+        "the target '{}' has the same value {} in all {} rows to learn from; there is nothing to "
+        "learn",
+        data.schema.target, low, data.size()));
+}
+
 double column_sd(ConstVectorView v) {
   const double mean = v.mean();
   return std::sqrt((v.array() - mean).square().mean());
@@ -113,6 +123,7 @@ double column_sd(ConstVectorView v) {
 }  // namespace
 
 ScaledData scale(const data::Dataset& data, bool standardize) {
+  check_target(data);
   ScaledData out;
   out.scaling = standardize ? data::fit_scaling(data.inputs, data.target)
                             : data::Scaling::identity(data.inputs.cols());

@@ -116,6 +116,7 @@ struct ScaledData {
   Matrix x;
   Vector y;
 };
+/// Throws DataError when the target has one value only, or a spread whose square is no number.
 ScaledData scale(const data::Dataset& data, bool standardize);
 
 struct SolveOutcome {

@@ -2,7 +2,7 @@
 
 import math
 
-from harness import CliCase, read_csv
+from harness import CliCase, read_csv, run
 
 
 def rows(count, *functions):
@@ -81,3 +81,25 @@ class ContradictionTest(CliCase):
                          saying=("--train none", option))
         self.refused(2, "plan", "d.csv", "--train", "none", "--steps", 5, saying="--steps")
         self.refused(2, "plan", "d.csv", "--for", "solve", "--subset", 5, saying="--subset")
+
+
+class TargetTest(CliCase):
+    def test_a_target_that_is_constant_once_rows_are_set_aside(self):
+        # One row of twenty differs; seeds that set it aside leave a constant target.
+        self.write("d.csv", "a,y\n" + rows(20, lambda i: i, lambda i: float(i == 7)))
+        outcomes = set()
+        for seed in range(8):
+            done = run("fit", "d.csv", "--test-fraction", 0.4, "--train", "none", "--seed", seed,
+                       cwd=self.folder)
+            outcomes.add(done.returncode)
+            if done.returncode:
+                self.assertIn("same value 0 in all 12 rows", done.stderr)
+        self.assertEqual(outcomes, {0, 3})
+
+    def test_duplicates_are_counted_among_the_rows_to_learn_from(self):
+        self.write("d.csv", "a,y\n" + rows(20, lambda i: i // 2, math.sin))
+        done = self.mercer("fit", "d.csv", "--test-fraction", 0.5, "--train", "none")
+        self.assertRegex(done.stderr, r"[1-9] of 10 rows have the inputs of an earlier row")
+        record = self.json("fit", "d.csv", "--test-fraction", 0.5, "--train", "none")
+        self.assertLess(record["data"]["duplicate_inputs"], 10)
+        self.assertEqual(record["data"]["rows_read"], 20)
