@@ -76,7 +76,9 @@ std::string scores_text(const models::RegressionScores& scores) {
   Table table("lrl", {"score", "value", ""});
   table.row({"rmse", number(scores.rmse), "root mean squared error"});
   table.row({"mae", number(scores.mae), "mean absolute error"});
-  table.row({"smse", number(scores.smse), "squared error over the variance of the target"});
+  table.row({"smse", scores.smse ? number(*scores.smse) : "none",
+             scores.smse ? "squared error over the variance of the target"
+                         : "squared error over the variance of the target, which does not vary"});
   table.row({"nll", number(scores.nll), "mean negative log density"});
   table.row({"crps", number(scores.crps), "continuous ranked probability score"});
   table.row({"coverage90", fmt::format("{:.1f} %", 100 * scores.coverage90),

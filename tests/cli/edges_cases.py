@@ -103,3 +103,14 @@ class TargetTest(CliCase):
         record = self.json("fit", "d.csv", "--test-fraction", 0.5, "--train", "none")
         self.assertLess(record["data"]["duplicate_inputs"], 10)
         self.assertEqual(record["data"]["rows_read"], 20)
+
+    def test_smse_needs_a_target_that_varies(self):
+        self.write("d.csv", "a,y\n" + rows(20, lambda i: i, math.sin))
+        self.mercer("fit", "d.csv", "--train", "none", "-m", "m.mcr")
+        for name, text in (("one.csv", "a,y\n3,1\n"), ("flat.csv", "a,y\n3,1\n4,1\n")):
+            self.write(name, text)
+            scores = self.json("evaluate", "m.mcr", name)
+            self.assertIsNone(scores["smse"])
+            self.assertIn("vary", scores["smse_reason"])
+            self.assertGreater(scores["rmse"], 0)
+            self.assertRegex(self.mercer("evaluate", "m.mcr", name).stdout, r"smse +none")
