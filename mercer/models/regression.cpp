@@ -113,6 +113,14 @@ void check_target(const data::Dataset& data) {
         "the target '{}' has the same value {} in all {} rows to learn from; there is nothing to "
         "learn",
         data.schema.target, low, data.size()));
+  // Variances are squares: with a margin for sums of them and for shares of them.
+  constexpr double largest = 1e140;
+  constexpr double smallest_range = 1e-140;
+  if (std::max(std::abs(low), std::abs(high)) > largest || high - low < smallest_range)
+    throw DataError(fmt::format(
+        "the target '{}' runs from {} to {}, too {} for its variance to be a number in double "
+        "precision; use other units",
+        data.schema.target, low, high, high - low < smallest_range ? "narrow" : "large"));
 }
 
 double column_sd(ConstVectorView v) {

@@ -114,3 +114,17 @@ class TargetTest(CliCase):
             self.assertIn("vary", scores["smse_reason"])
             self.assertGreater(scores["rmse"], 0)
             self.assertRegex(self.mercer("evaluate", "m.mcr", name).stdout, r"smse +none")
+
+    def test_a_target_whose_square_is_no_number(self):
+        for scale, word in ((1e-300, "narrow"), (1e-200, "narrow"), (1e200, "large"), (1e299, "large")):
+            self.write("d.csv", "a,y\n" + rows(20, lambda i: i, lambda i: scale * math.sin(i)))
+            for words in (("fit",), ("fit", "--no-standardize"), ("solve",), ("plan",)):
+                with self.subTest(scale=scale, words=words):
+                    self.refused(3, words[0], "d.csv", *words[1:], saying=(word, "'y'", "units"))
+        for scale in (1e-120, 1e120):
+            self.write("d.csv", "a,y\n" + rows(20, lambda i: i, lambda i: scale * math.sin(i)))
+            record = self.json("fit", "d.csv", "--restarts", 0, "-m", "m.mcr")
+            ratio = record["hyperparameters"]["signal_variance"] / scale / scale
+            self.assertTrue(1e-3 < ratio < 1e3, ratio)
+            means = read_csv(self.mercer("predict", "m.mcr", "d.csv").stdout)["mean"]
+            self.assertTrue(all(0 < abs(m) < 2 * scale for m in means))
