@@ -149,9 +149,9 @@ Json execute(const PredictCommand& command, const Console& console, Totals& tota
 }
 
 void check(const PredictCommand& command) {
-  if (command.options.tolerance && !(*command.options.tolerance > 0))
-    throw InvalidArgument(
-        fmt::format("--tolerance is {}, but must be positive", *command.options.tolerance));
+  if (command.options.tolerance && !BelowOne::holds(*command.options.tolerance))
+    throw InvalidArgument(fmt::format("--tolerance is {}, but must be {}",
+                                      *command.options.tolerance, BelowOne::text));
   if (command.with_inputs && command.run.json && command.output == "-")
     throw InvalidArgument("--with-inputs needs a CSV output; name one with -o or leave out --json");
   check_output("--output", command.output, {command.model_path, command.data_path});

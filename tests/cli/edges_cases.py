@@ -82,6 +82,13 @@ class ContradictionTest(CliCase):
         self.refused(2, "plan", "d.csv", "--train", "none", "--steps", 5, saying="--steps")
         self.refused(2, "plan", "d.csv", "--for", "solve", "--subset", 5, saying="--subset")
 
+    def test_a_tolerance_that_asks_for_nothing(self):
+        self.mercer("fit", "d.csv", "--train", "none", "-m", "m.mcr")
+        for value in ("1", "2", "inf", "nan", "-1", "0"):
+            for words in (("fit", "d.csv"), ("solve", "d.csv"), ("predict", "m.mcr", "d.csv")):
+                self.refused(2, *words, "--tolerance", value, saying=("--tolerance", "below 1"))
+        self.mercer("solve", "d.csv", "--tolerance", "0.99", "--solver", "cg")
+
 
 class TargetTest(CliCase):
     def test_a_target_that_is_constant_once_rows_are_set_aside(self):
