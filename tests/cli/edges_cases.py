@@ -1,5 +1,6 @@
 """The edges: numbers at the ends of their range, options that contradict each other, small memory."""
 
+import gzip
 import math
 
 from harness import CliCase, read_csv, run
@@ -135,3 +136,19 @@ class TargetTest(CliCase):
             self.assertTrue(1e-3 < ratio < 1e3, ratio)
             means = read_csv(self.mercer("predict", "m.mcr", "d.csv").stdout)["mean"]
             self.assertTrue(all(0 < abs(m) < 2 * scale for m in means))
+
+
+class PackedTest(CliCase):
+    def test_a_name_in_gz_is_gzip_everywhere(self):
+        self.write("d.csv", "a,y\n" + rows(20, lambda i: i, math.sin))
+        self.mercer("split", "d.csv", "--train-out", "a.csv", "--test-out", "b.csv")
+        self.mercer("split", "d.csv", "--train-out", "a.csv.gz", "--test-out", "b.csv.gz")
+        self.mercer("fit", "a.csv.gz", "--train", "none", "-m", "m.mcr")
+        for name in ("predict", "solve", "generate"):
+            words = {"predict": ("m.mcr", "b.csv.gz"), "solve": ("d.csv",),
+                     "generate": ("field", "-n", 30)}[name]
+            self.mercer(name, *words, "-o", f"{name}.csv")
+            self.mercer(name, *words, "-o", f"{name}.csv.gz")
+        for name in ("a", "b", "predict", "solve", "generate"):
+            packed = (self.folder / f"{name}.csv.gz").read_bytes()
+            self.assertEqual(gzip.decompress(packed), (self.folder / f"{name}.csv").read_bytes(), name)
