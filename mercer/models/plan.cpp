@@ -221,19 +221,33 @@ Candidate* best_candidate(std::vector<Candidate>& candidates, const Plan& plan,
   return best;
 }
 
+// Krylov methods take every operator, precision and preconditioner: only a factorisation is choosy.
+std::string conflict(const MethodOptions& method) {
+  std::vector<std::string> others;
+  if (!asked(method.op, "stored")) others.push_back("--operator " + method.op);
+  if (!asked(method.precision, "double")) others.push_back("--precision " + method.precision);
+  if (!asked(method.preconditioner, "none"))
+    others.push_back("--preconditioner " + method.preconditioner);
+  if (method.solver != "cholesky" || others.empty())
+    return "no method allows this combination of --solver, --operator, --precision and "
+           "--preconditioner; leave one of them out";
+  return fmt::format(
+      "--solver {} stores the matrix and factors it in double precision, without a "
+      "preconditioner; leave out {}, or choose another --solver",
+      method.solver, fmt::join(others, " and "));
+}
+
 [[noreturn]] void refuse(const Plan& plan, const std::vector<PlanRow>& rows,
-                         const std::string& what) {
+                         const std::string& what, const MethodOptions& method) {
   const PlanRow* least = nullptr;
   for (const auto& row : rows)
     if (row.allowed && (least == nullptr || row.bytes < least->bytes)) least = &row;
-  std::string hint = "no method allows this combination of options";
-  if (least != nullptr)
-    hint = fmt::format("the smallest is {} ({}), so --memory {:.0f}M would do", least->method,
-                       format_bytes(plan.base_bytes + least->bytes),
-                       std::ceil((plan.base_bytes + least->bytes) * 1.05 / 1048576));
-  if (least == nullptr) throw InvalidArgument(fmt::format("{}: {}", what, hint));
-  throw DoesNotFit(fmt::format("{} of {} rows does not fit into {}; {}", what, plan.n,
-                               format_bytes(plan.budget_bytes), hint));
+  if (least == nullptr) throw InvalidArgument(conflict(method));
+  throw DoesNotFit(fmt::format(
+      "{} of {} rows does not fit into {}; the smallest is {} ({}), so --memory {:.0f}M would do",
+      what, plan.n, format_bytes(plan.budget_bytes), least->method,
+      format_bytes(plan.base_bytes + least->bytes),
+      std::ceil((plan.base_bytes + least->bytes) * 1.05 / 1048576)));
 }
 
 double gradient_seconds(const Problem& p, Index rows) {
@@ -268,7 +282,7 @@ void plan_training(const Problem& p, const TrainOptions& train, Plan& plan) {
   std::vector<PlanRow> rows_here = {all};
   if (rows < p.n())
     rows_here.push_back(row_for(rows, fmt::format("exact likelihood, random {} rows", rows)));
-  if (rows < 2 && !all.fits) refuse(plan, rows_here, "learning");
+  if (rows < 2 && !all.fits) refuse(plan, rows_here, "learning", p.method);
   auto& chosen = use_all && all.fits ? rows_here.front() : rows_here.back();
   chosen.chosen = true;
   plan.train_rows = &chosen == &rows_here.front() ? p.n() : rows;
@@ -299,7 +313,8 @@ void plan_system(const Problem& p, Plan& plan) {
     // A row ruled out by the user's own options only clutters the table.
     if (c.row.allowed) rows.push_back(c.row);
   }
-  if (best == nullptr) refuse(plan, rows, p.purpose == PlanFor::predict ? "prediction" : "a solve");
+  if (best == nullptr)
+    refuse(plan, rows, p.purpose == PlanFor::predict ? "prediction" : "a solve", p.method);
   plan.system = best->choice;
   plan.seconds += best->row.seconds;
   plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + best->row.bytes);

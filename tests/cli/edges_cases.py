@@ -83,6 +83,13 @@ class ContradictionTest(CliCase):
         self.refused(2, "plan", "d.csv", "--train", "none", "--steps", 5, saying="--steps")
         self.refused(2, "plan", "d.csv", "--for", "solve", "--subset", 5, saying="--subset")
 
+    def test_the_options_that_contradict_each_other_are_named(self):
+        for option, value in (("--operator", "tiled"), ("--precision", "mixed"),
+                              ("--preconditioner", "jacobi")):
+            for verb in ("fit", "solve", "plan"):
+                self.refused(2, verb, "d.csv", "--solver", "cholesky", option, value,
+                             saying=("--solver cholesky", f"leave out {option} {value}"))
+
     def test_a_tolerance_that_asks_for_nothing(self):
         self.mercer("fit", "d.csv", "--train", "none", "-m", "m.mcr")
         for value in ("1", "2", "inf", "nan", "-1", "0"):

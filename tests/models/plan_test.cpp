@@ -70,7 +70,15 @@ TEST(Plan, ContradictionsAreUsageErrors) {
   MethodOptions method;
   method.solver = "cholesky";
   method.precision = "mixed";
-  EXPECT_THROW(plan_for(500, method, PlanFor::solve), InvalidArgument);
+  method.op = "tiled";
+  try {
+    plan_for(500, method, PlanFor::solve);
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    const std::string text = error.what();
+    for (const char* word : {"--solver cholesky", "--precision mixed", "--operator tiled"})
+      EXPECT_NE(text.find(word), std::string::npos) << text;
+  }
   method = {};
   method.solver = "magic";
   EXPECT_THROW(plan_for(500, method), InvalidArgument);
