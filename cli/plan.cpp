@@ -26,7 +26,7 @@ std::string plan_text(const models::Plan& plan) {
                duration(row.seconds), verdict(row) + note});
   }
   return fmt::format(
-      "{} rows, {}; memory budget {}, of which {} are in use\n\n{}\n{}\n"
+      "{} rows, {}; memory budget {}, of which program and data take {}\n\n{}\n{}\n"
       "Estimate: {} in all, peak memory {}.\n",
       count(plan.n), plural(plan.d, "input"), format_bytes(plan.budget_bytes),
       format_bytes(plan.base_bytes), table.text(), wrapped(plan.reason, 0), duration(plan.seconds),

@@ -26,6 +26,10 @@ constexpr Index kAlwaysDirect = 4000;
 constexpr double kLongestGradient = 20.0;
 constexpr Index kDefaultSubset = 4000;
 constexpr Index kStartRows = 1500;
+// Hyperparameters learned on fewer rows than this are not worth having.
+constexpr Index kLeastSubset = 100;
+// The program, its libraries and their buffers.
+constexpr double kProgramBytes = 40.0 * 1048576;
 // Evaluations that L-BFGS typically needs from the start values, and from a good start.
 constexpr double kEvaluationsFromScratch = 60;
 constexpr double kEvaluationsFromGoodStart = 20;
@@ -274,15 +278,16 @@ void plan_training(const Problem& p, const TrainOptions& train, Plan& plan) {
   };
   PlanRow all = row_for(p.n(), fmt::format("exact likelihood, all {} rows", p.n()));
   const double affordable = std::sqrt(std::max(0.0, plan.budget_bytes - plan.base_bytes) / 8);
-  const Index wanted = train.subset.value_or(kDefaultSubset);
-  const Index rows = std::min({p.n(), wanted, static_cast<Index>(affordable * 0.95)});
+  const Index planned =
+      std::clamp(static_cast<Index>(affordable * 0.95), kLeastSubset, kDefaultSubset);
+  const Index rows = std::min(p.n(), train.subset.value_or(planned));
   const bool all_pays =
       p.n() <= kAlwaysDirect || gradient_seconds(p.at_nominal_speed(), p.n()) <= kLongestGradient;
   const bool use_all = train.subset ? *train.subset >= p.n() : all_pays;
   std::vector<PlanRow> rows_here = {all};
   if (rows < p.n())
     rows_here.push_back(row_for(rows, fmt::format("exact likelihood, random {} rows", rows)));
-  if (rows < 2 && !all.fits) refuse(plan, rows_here, "learning", p.method);
+  if (!rows_here.back().fits) refuse(plan, rows_here, "learning", p.method);
   auto& chosen = use_all && all.fits ? rows_here.front() : rows_here.back();
   chosen.chosen = true;
   plan.train_rows = &chosen == &rows_here.front() ? p.n() : rows;
@@ -340,7 +345,9 @@ Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
   plan.n = x.rows();
   plan.d = x.cols();
   plan.calibration = calibrate(kernel, x);
-  plan.base_bytes = static_cast<double>(current_rss_bytes());
+  // An estimate, not the resident size of the moment: the same command makes the same plan. The
+  // data are there twice, as read and as scaled.
+  plan.base_bytes = kProgramBytes + 16.0 * static_cast<double>(x.rows() * (x.cols() + 1));
   plan.budget_bytes = method.memory
                           ? static_cast<double>(*method.memory)
                           : plan.base_bytes + 0.8 * static_cast<double>(available_memory_bytes());

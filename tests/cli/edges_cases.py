@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import re
 
 from harness import CliCase, read_csv, run
 
@@ -159,3 +160,13 @@ class PackedTest(CliCase):
         for name in ("a", "b", "predict", "solve", "generate"):
             packed = (self.folder / f"{name}.csv.gz").read_bytes()
             self.assertEqual(gzip.decompress(packed), (self.folder / f"{name}.csv").read_bytes(), name)
+
+
+class MemoryTest(CliCase):
+    def test_what_would_fit_does_fit(self):
+        self.write("d.csv", "a,y\n" + rows(300, lambda i: i, math.sin))
+        for words in (("fit", "-m", "m.mcr"), ("plan",), ("solve",)):
+            last = self.refused(4, words[0], "d.csv", *words[1:], "--memory", "1M", saying="would do")
+            self.assertNotIn(" 0 rows", last)
+            enough = re.search(r"--memory (\d+M) would do", last).group(1)
+            self.mercer(words[0], "d.csv", *words[1:], "--memory", enough)

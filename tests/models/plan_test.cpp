@@ -94,5 +94,29 @@ TEST(Plan, SubsetIsTheUsersChoice) {
   EXPECT_EQ(plan.train_rows, 300);
 }
 
+TEST(Plan, TheSameBudgetGivesTheSamePlanWhateverIsResident) {
+  MethodOptions method;
+  method.memory = std::uint64_t{120} << 20;
+  const auto before = plan_for(20000, method);
+  EXPECT_LT(before.train_rows, 4000);
+  const Matrix ballast = Matrix::Ones(4000, 1000);  // 32 MB more in memory
+  const auto after = plan_for(20000, method);
+  EXPECT_EQ(before.train_rows, after.train_rows);
+  EXPECT_EQ(before.base_bytes, after.base_bytes);
+  EXPECT_EQ(ballast.sum(), 4e6);
+}
+
+TEST(Plan, NeverLearnsOnAHandfulOfRows) {
+  MethodOptions method;
+  // Less than 100 rows of a likelihood fit: 80,000 bytes.
+  method.memory = (std::uint64_t{40} << 20) + 1000 * 4 * 16 + 50000;
+  try {
+    plan_for(1000, method);
+    FAIL();
+  } catch (const DoesNotFit& error) {
+    EXPECT_NE(std::string(error.what()).find("random 100 rows"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace mercer::models
