@@ -193,7 +193,11 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   model.schema = data.schema;
   model.scaling = scaled.scaling;
   model.noise = solved.noise;
-  model.weights = inference::combine_solves(solved.solution, basis);
+  try {
+    model.weights = inference::combine_solves(solved.solution, basis);
+  } catch (const NotPositiveDefinite& error) {
+    throw DataError(error.what());  // nearly dependent columns: the data's doing, not the noise's
+  }
   model.certificate =
       certify(problem, solved.noise, model.weights, scaled.x, scaled.y, scaled.scaling.target_sd);
   model.problem = std::move(problem);

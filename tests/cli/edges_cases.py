@@ -170,3 +170,13 @@ class MemoryTest(CliCase):
             self.assertNotIn(" 0 rows", last)
             enough = re.search(r"--memory (\d+M) would do", last).group(1)
             self.mercer(words[0], "d.csv", *words[1:], "--memory", enough)
+
+    def test_generate_says_how_many_rows_fit(self):
+        for name in ("gp", "friedman", "field", "grid"):
+            for n in (10 ** 11, 10 ** 18):
+                last = self.refused(4, "generate", name, "-n", n, "-o", "g.csv", saying=("-n", "rows fit"))
+                self.assertNotIn("plan", last)
+        last = self.refused(4, "generate", "gp", "-n", 2000, "--memory", "1M", saying="rows fit")
+        most = re.search(r"up to ([\d,]+) rows", last).group(1).replace(",", "")
+        self.mercer("generate", "gp", "-n", most, "--memory", "1M", "-o", "g.csv")
+        self.refused(4, "generate", "gp", "-n", int(most) + 2, "--memory", "1M")
