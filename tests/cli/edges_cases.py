@@ -2,7 +2,10 @@
 
 import gzip
 import math
+import os
 import re
+import resource
+import subprocess
 
 from harness import CliCase, read_csv, run
 
@@ -180,3 +183,24 @@ class MemoryTest(CliCase):
         most = re.search(r"up to ([\d,]+) rows", last).group(1).replace(",", "")
         self.mercer("generate", "gp", "-n", most, "--memory", "1M", "-o", "g.csv")
         self.refused(4, "generate", "gp", "-n", int(most) + 2, "--memory", "1M")
+
+    def test_a_limit_on_address_space_is_no_endless_loop(self):
+        self.write("d.csv", "a,y\n" + rows(300, lambda i: i, math.sin))
+        program = os.environ["MERCER_PROGRAM"]
+
+        def limited(megabytes, *words, **environment):
+            def lower():
+                resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+            return subprocess.run([program, *words], cwd=self.folder, preexec_fn=lower, text=True,
+                                  capture_output=True, timeout=120, check=False,
+                                  env={**os.environ, **environment})
+        # Sanitizers and many cores need more than any limit that is interesting here.
+        if limited(100000, "--version").returncode != 0 or os.cpu_count() > 16:
+            self.skipTest("this program does not run under a limit on address space")
+        for megabytes in (100, 300, 200 + 128 * os.cpu_count(), 4096 + 512 * os.cpu_count()):
+            done = limited(megabytes, "fit", "d.csv", "-m", "m.mcr", "--train", "none")
+            self.assertIn(done.returncode, (0, 4), done.stderr)
+            if done.returncode == 4:
+                self.assertIn("ulimit -v", done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(limited(100, "fit", "d.csv").returncode, 4)
