@@ -250,4 +250,9 @@ bool Arguments::parse(const std::vector<std::string>& words) {
   return true;
 }
 
+bool Arguments::given(const std::string& name) const {
+  const auto* option = impl_->app.get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;
+}
+
 }  // namespace mercer::cli

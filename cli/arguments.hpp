@@ -54,6 +54,8 @@ class Arguments {
 
   /// Fills the fields; false when --help was asked for and printed. Throws InvalidArgument.
   bool parse(const std::vector<std::string>& words);
+  /// Whether this option ("--steps") was among the words.
+  bool given(const std::string& name) const;
 
  private:
   struct Impl;

@@ -48,7 +48,7 @@ int run_evaluate(const Words& words) {
   const auto progress = source.progress(console);
   models::ScoreKeeper keeper;
   for (; more; more = source.next(block)) {
-    const auto predictions = predictor.predict(block.inputs, progress);
+    const auto predictions = source.predict(predictor, block, progress);
     keeper.add(block.target, predictions.mean, predictions.sd_obs);
   }
   clear_progress_line();

@@ -49,9 +49,15 @@ int exit_code_of(std::string_view name, const std::function<int()>& body) {
     return say(name, e.what(), exit_interrupted);
   } catch (const std::bad_alloc&) {
     return say(name,
-               "the machine refused more memory than the plan counted on; free some, or give a "
-               "smaller --memory so that a leaner method is chosen",
+               "the machine refused more memory; free some, work on fewer rows, or give a smaller "
+               "--memory where there is one, so that a leaner method is chosen",
                exit_memory);
+  } catch (const NotPositiveDefinite& e) {
+    return say(name,
+               fmt::format("{} (the kernel matrix is singular in double precision: more --noise, a "
+                           "shorter --lengthscale or a rougher --kernel mend that)",
+                           e.what()),
+               exit_tolerance);
   } catch (const Error& e) {
     return say(name, e.what(), exit_internal);
   } catch (const std::exception& e) {

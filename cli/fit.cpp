@@ -11,10 +11,10 @@
 #include "cli/shared_options.hpp"
 #include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
-#include "mercer/core/checksum.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
+#include "mercer/data/text.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -69,14 +69,6 @@ void check(const FitCommand& command) {
     throw InvalidArgument("--checkpoint and --model name the same file; name two");
 }
 
-data::Dataset take_rows(const data::Dataset& all, const std::vector<Index>& rows) {
-  data::Dataset part = all;
-  part.inputs = data::take_rows(ConstMatrixView(all.inputs), rows);
-  part.target = data::take_rows(ConstVectorView(all.target), rows);
-  part.fingerprint = fingerprint(rows.data(), rows.size() * sizeof(Index), all.fingerprint);
-  return part;
-}
-
 models::RegressionScores score(const models::RegressionModel& model, const data::Dataset& test,
                                const FitCommand& command, const Console& console) {
   models::PredictOptions options;
@@ -100,15 +92,16 @@ struct FitRun {
 FitRun execute(FitCommand& command, const Console& console) {
   const Timer timer;
   FitRun run;
-  run.data = read(command.data, console);
+  run.data = read(command.data);
   command.fit.standardize = !command.data.raw_scale;
   std::optional<data::Dataset> test;
   if (command.test_fraction) {
     const auto split =
         data::split_rows(run.data.size(), *command.test_fraction, command.fit.method.seed);
-    test = take_rows(run.data, split.test);
-    run.data = take_rows(run.data, split.train);
+    test = data::take_rows(run.data, split.test, command.fit.standardize);
+    run.data = data::take_rows(run.data, split.train, command.fit.standardize);
   }
+  tell(run.data, console);
   run.result = models::fit(run.data, command.fit, console.progress());
   run.converged = run.result.solve.stop == StopReason::converged;
   if (test) run.scores = score(run.result.model, *test, command, console);
@@ -128,6 +121,7 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
   json["method"] = "gp";
   json["kernel"] = result.model.problem.kernel.text();
   json["mean"] = std::string(to_string(result.model.problem.mean));
+  json["trend_left_out"] = trend_left_out(result.model);
   json["plan"] = plan_json(result.plan);
   json["hyperparameters"] = hyperparameters_json(result.model.problem, result.model.scaling);
   json["log_marginal_likelihood"] =
@@ -222,8 +216,16 @@ int run_fit(const Words& words) {
 
   apply(command.run);
   check(command);
+  if (command.fit.train.train == "none")
+    refuse_train_options(arguments, {"--steps", "--restarts", "--subset", "--checkpoint"},
+                         "--train none learns nothing");
   const Console console("fit", command.run.quiet);
   const FitRun run = execute(command, console);
+  if (const auto names = trend_left_out(run.result.model); !names.empty())
+    console.note(fmt::format(
+        "the linear trend does without {}: on these rows the constant and the other inputs say the "
+        "same (the kernel still uses {})",
+        data::shown_list(names), names.size() == 1 ? "it" : "them"));
   if (!run.converged)
     console.warn(
         fmt::format("the tolerance {} was not reached ({}): the relative residual is {}; {}",

@@ -40,6 +40,27 @@ constexpr const char* kNames =
     "  field       Franke's surface at scattered points of the unit square\n"
     "  grid        Franke's surface on a grid of about N cells with holes in it\n";
 
+/// Says before the first allocation what does not fit and how many rows would.
+void check_memory(const GenerateCommand& command) {
+  const auto budget = command.memory ? static_cast<double>(*command.memory)
+                                     : 0.8 * static_cast<double>(available_memory_bytes());
+  const double n = static_cast<double>(*command.n);
+  const bool plane = command.name == "field" || command.name == "grid";
+  const double d =
+      plane ? 2 : static_cast<double>(command.d.value_or(command.name == "gp" ? 2 : 10));
+  // Inputs, truth, target and noise; the cells of a grid once more.
+  const double row = 8 * ((command.name == "grid" ? 2 : 1) * d + 4);
+  const double square = command.name == "gp" ? 8 : 0;  // a draw factors the covariance
+  if (row * n + square * n * n <= budget) return;
+  const double most =
+      square > 0 ? 2 * budget / (row + std::sqrt(row * row + 4 * square * budget)) : budget / row;
+  throw DoesNotFit(fmt::format(
+      "{} rows of {} inputs{} need {}, but {} may be used; up to {} rows fit: give a smaller -n",
+      count(*command.n), d, square > 0 ? " and their covariance" : "",
+      format_bytes(row * n + square * n * n), format_bytes(budget),
+      count(static_cast<Index>(most))));
+}
+
 struct Generated {
   data::Simulated data;
   std::string truth;  // a sentence
@@ -171,6 +192,7 @@ int run_generate(const Words& words) {
   if (!arguments.parse(words)) return exit_ok;
 
   check(command);
+  check_memory(command);
   apply(command.run);
   const Generated generated =
       command.name == "gp" ? generate_gp(command) : generate_surface(command);

@@ -17,6 +17,7 @@ Json info_json(const std::string& path, const models::RegressionModel& model) {
   json["d"] = model.x.cols();
   json["kernel"] = model.problem.kernel.text();
   json["mean"] = std::string(to_string(model.problem.mean));
+  json["trend_left_out"] = trend_left_out(model);
   json["target"] = model.schema.target;
   json["inputs"] = model.schema.encoded_names();
   json["hyperparameters"] = hyperparameters_json(model.problem, model.scaling);

@@ -53,6 +53,14 @@ std::string hyperparameters_text(const models::RegressionModel& model) {
   return text;
 }
 
+std::vector<std::string> trend_left_out(const models::RegressionModel& model) {
+  const auto names = model.schema.encoded_names();
+  std::vector<std::string> out;
+  for (const Index input : model.problem.trend_left_out)
+    out.push_back(names[static_cast<std::size_t>(input)]);
+  return out;
+}
+
 std::string certificate_text(const models::RegressionModel& model) {
   const bool everywhere =
       model.problem.kernel.stationary() && model.problem.mean == inference::MeanKind::zero;
@@ -68,7 +76,9 @@ std::string scores_text(const models::RegressionScores& scores) {
   Table table("lrl", {"score", "value", ""});
   table.row({"rmse", number(scores.rmse), "root mean squared error"});
   table.row({"mae", number(scores.mae), "mean absolute error"});
-  table.row({"smse", number(scores.smse), "squared error over the variance of the target"});
+  table.row({"smse", scores.smse ? number(*scores.smse) : "none",
+             scores.smse ? "squared error over the variance of the target"
+                         : "squared error over the variance of the target, which does not vary"});
   table.row({"nll", number(scores.nll), "mean negative log density"});
   table.row({"crps", number(scores.crps), "continuous ranked probability score"});
   table.row({"coverage90", fmt::format("{:.1f} %", 100 * scores.coverage90),

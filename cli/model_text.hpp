@@ -10,6 +10,8 @@ namespace mercer::cli {
 
 /// Signal, noise and lengthscales in the units of the data, with the names of the inputs.
 std::string hyperparameters_text(const models::RegressionModel& model);
+/// Names of the inputs that a linear trend does without, because others say the same.
+std::vector<std::string> trend_left_out(const models::RegressionModel& model);
 std::string certificate_text(const models::RegressionModel& model);
 std::string scores_text(const models::RegressionScores& scores);
 

@@ -26,7 +26,7 @@ std::string plan_text(const models::Plan& plan) {
                duration(row.seconds), verdict(row) + note});
   }
   return fmt::format(
-      "{} rows, {}; memory budget {}, of which {} are in use\n\n{}\n{}\n"
+      "{} rows, {}; memory budget {}, of which program and data take {}\n\n{}\n{}\n"
       "Estimate: {} in all, peak memory {}.\n",
       count(plan.n), plural(plan.d, "input"), format_bytes(plan.budget_bytes),
       format_bytes(plan.base_bytes), table.text(), wrapped(plan.reason, 0), duration(plan.seconds),
@@ -58,6 +58,12 @@ int run_plan(const Words& words) {
   require_choice("--for", verb, {"fit", "solve"});
   models::check(method);
   models::check(train);
+  if (train.train == "none")
+    refuse_train_options(arguments, {"--steps", "--restarts", "--subset"},
+                         "--train none learns nothing");
+  if (verb == "solve")
+    refuse_train_options(arguments, {"--train", "--steps", "--restarts", "--subset"},
+                         "a solve learns nothing");
   const Console console("plan", run.quiet);
   const auto data = read(flags, console);
   const auto scaled = models::scale(data, !flags.raw_scale);

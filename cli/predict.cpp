@@ -133,7 +133,7 @@ Json execute(const PredictCommand& command, const Console& console, Totals& tota
   Sink sink(command, predictor.model().schema);
   const auto progress = source.progress(console);
   for (; more; more = source.next(block)) {
-    const auto predictions = predictor.predict(block.inputs, progress);
+    const auto predictions = source.predict(predictor, block, progress);
     sink.add(block.inputs, predictions);
     totals.largest_bound = std::max(totals.largest_bound, predictions.error_bound.maxCoeff());
     totals.sd_error_bound = std::max(totals.sd_error_bound, predictions.sd_error_bound);
@@ -149,9 +149,9 @@ Json execute(const PredictCommand& command, const Console& console, Totals& tota
 }
 
 void check(const PredictCommand& command) {
-  if (command.options.tolerance && !(*command.options.tolerance > 0))
-    throw InvalidArgument(
-        fmt::format("--tolerance is {}, but must be positive", *command.options.tolerance));
+  if (command.options.tolerance && !BelowOne::holds(*command.options.tolerance))
+    throw InvalidArgument(fmt::format("--tolerance is {}, but must be {}",
+                                      *command.options.tolerance, BelowOne::text));
   if (command.with_inputs && command.run.json && command.output == "-")
     throw InvalidArgument("--with-inputs needs a CSV output; name one with -o or leave out --json");
   check_output("--output", command.output, {command.model_path, command.data_path});

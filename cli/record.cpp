@@ -114,6 +114,7 @@ Json certificate_json(const models::Certificate& certificate) {
   put(json, "mean_error_bound", certificate.mean_error_bound);
   put(json, "residual_norm", certificate.residual_norm);
   put(json, "trend_defect", certificate.trend_defect);
+  put(json, "trend_residual", certificate.trend_residual);
   return json;
 }
 
@@ -122,7 +123,12 @@ Json scores_json(const models::RegressionScores& scores) {
   json["n"] = scores.n;
   put(json, "rmse", scores.rmse);
   put(json, "mae", scores.mae);
-  put(json, "smse", scores.smse);
+  if (scores.smse) {
+    put(json, "smse", *scores.smse);
+  } else {
+    json["smse"] = nullptr;
+    json["smse_reason"] = "the targets do not vary: there is no variance to compare with";
+  }
   put(json, "nll", scores.nll);
   put(json, "crps", scores.crps);
   put(json, "coverage90", scores.coverage90);

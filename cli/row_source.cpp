@@ -23,7 +23,8 @@ double size_of_text(const std::string& path) {
 
 RowSource::RowSource(const std::string& path, const data::Schema& schema,
                      data::PredictOptions options)
-    : stream_(io_errors_as(exit_data, [&] { return data::PredictStream(path, schema, options); })),
+    : name_(path == "-" ? "standard input" : path),
+      stream_(io_errors_as(exit_data, [&] { return data::PredictStream(path, schema, options); })),
       block_rows_(std::clamp<Index>(2'000'000 / std::max<Index>(schema.dimension(), 1), 16, 4096)),
       file_bytes_(size_of_text(path)) {}
 
@@ -31,6 +32,17 @@ bool RowSource::next(data::PredictBlock& block) {
   const bool more = io_errors_as(exit_data, [&] { return stream_.next(block, block_rows_); });
   if (more) rows_ += block.rows();
   return more;
+}
+
+models::Predictions RowSource::predict(const models::Predictor& predictor,
+                                       const data::PredictBlock& block,
+                                       const models::ProgressCallback& progress) const {
+  try {
+    return predictor.predict(block.inputs, progress);
+  } catch (const models::PredictionOverflow& error) {
+    throw DataError(fmt::format("{}: line {}: {}", name_,
+                                block.lines[static_cast<std::size_t>(error.row)], error.reason));
+  }
 }
 
 models::ProgressCallback RowSource::progress(const Console& console) const {

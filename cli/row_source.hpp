@@ -17,6 +17,10 @@ class RowSource {
   bool next(data::PredictBlock& block);
   Index rows() const { return rows_; }
 
+  /// Predictions for a block of them; a row that overflows is named by its line (DataError).
+  models::Predictions predict(const models::Predictor& predictor, const data::PredictBlock& block,
+                              const models::ProgressCallback& progress) const;
+
   /// Progress over the whole file, whatever a single block reports.
   models::ProgressCallback progress(const Console& console) const;
   /// Rows that were left out, said on standard error.
@@ -24,6 +28,7 @@ class RowSource {
   const data::PredictStream& stream() const { return stream_; }
 
  private:
+  std::string name_;
   data::PredictStream stream_;
   Index block_rows_;
   double file_bytes_ = 0;  // 0: not known

@@ -40,7 +40,7 @@ void add_data_options(Arguments& arguments, DataFlags& flags) {
                  "target are scaled to mean 0 and standard deviation 1");
 }
 
-data::Dataset read(DataFlags& flags, const Console& console) {
+data::Dataset read(DataFlags& flags) {
   if (!flags.target.empty()) flags.options.target = flags.target;
   flags.options.standardize = !flags.raw_scale;
   auto dataset =
@@ -50,7 +50,16 @@ data::Dataset read(DataFlags& flags, const Console& console) {
         fmt::format("the target '{}' holds categories; this version learns numbers only: name a "
                     "numeric column with --target",
                     dataset.schema.target));
-  for (const auto& message : dataset.messages) console.note(message);
+  return dataset;
+}
+
+void tell(const data::Dataset& data, const Console& console) {
+  for (const auto& message : data.messages) console.note(message);
+}
+
+data::Dataset read(DataFlags& flags, const Console& console) {
+  auto dataset = read(flags);
+  tell(dataset, console);
   return dataset;
 }
 
@@ -112,6 +121,13 @@ void add_train_options(Arguments& arguments, models::TrainOptions& options) {
   arguments.option("--restarts", "R", options.restarts, "random starts beside the first");
   arguments.option("--subset", "M", options.subset,
                    "rows to learn hyperparameters on\n[default: planned]");
+}
+
+void refuse_train_options(const Arguments& arguments, const std::vector<std::string>& names,
+                          const std::string& why) {
+  for (const auto& name : names)
+    if (arguments.given(name))
+      throw InvalidArgument(fmt::format("{}, so {} has no meaning; leave it out", why, name));
 }
 
 }  // namespace mercer::cli

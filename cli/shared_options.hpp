@@ -30,7 +30,11 @@ struct DataFlags {
 };
 /// --target, --inputs, --categorical, --drop-missing, --no-standardize.
 void add_data_options(Arguments& arguments, DataFlags& flags);
-/// Reads DATA and passes on what the reader has to say. An unreadable file is exit code 3.
+/// Reads DATA. An unreadable file is exit code 3.
+data::Dataset read(DataFlags& flags);
+/// Passes on what the reader has to say.
+void tell(const data::Dataset& data, const Console& console);
+/// Both.
 data::Dataset read(DataFlags& flags, const Console& console);
 
 /// --kernel .. --max-iterations, --memory and --seed, with the lists of choices below the options.
@@ -41,5 +45,9 @@ void add_preconditioning_options(Arguments& arguments, models::MethodOptions& op
 void add_limit_options(Arguments& arguments, models::MethodOptions& options);
 /// --train, --steps, --restarts, --subset.
 void add_train_options(Arguments& arguments, models::TrainOptions& options);
+/// Throws InvalidArgument when an option of learning was given to a run that does not learn; `why`
+/// says why it does not.
+void refuse_train_options(const Arguments& arguments, const std::vector<std::string>& names,
+                          const std::string& why);
 
 }  // namespace mercer::cli

@@ -11,7 +11,7 @@
 #include "cli/format.hpp"
 #include "cli/record.hpp"
 #include "cli/verbs.hpp"
-#include "mercer/core/atomic_file.hpp"
+#include "mercer/data/byte_sink.hpp"
 #include "mercer/data/byte_source.hpp"
 #include "mercer/data/csv_reader.hpp"
 #include "mercer/data/text.hpp"
@@ -50,16 +50,19 @@ std::vector<std::string_view> rows_of(std::string_view text) {
   return rows;
 }
 
-void write_rows(const std::string& path, std::string_view header,
+void write_rows(data::ByteSink& file, std::string_view header,
                 const std::vector<std::string_view>& rows, const std::vector<Index>& chosen) {
-  AtomicFile file(path);
+  std::string buffer;
   const auto put = [&](std::string_view row) {
-    file.write(row);
-    if (!row.ends_with('\n')) file.write("\n");
+    buffer += row;
+    if (!row.ends_with('\n')) buffer += '\n';
+    if (buffer.size() < std::size_t{1} << 18) return;
+    file.write(buffer);
+    buffer.clear();
   };
   if (!header.empty()) put(header);
   for (const Index i : chosen) put(rows[static_cast<std::size_t>(i)]);
-  file.commit();
+  file.write(buffer);
 }
 
 }  // namespace
@@ -79,8 +82,9 @@ int run_split(const Words& words) {
   bool json = false;
   bool quiet = false;
   arguments.positional("DATA", path, "CSV file; - for standard input");
-  arguments.option("--train-out", "FILE", train_path, "file for the rest of the rows");
-  arguments.option("--test-out", "FILE", test_path, "file for the share set apart");
+  arguments.option("--train-out", "FILE", train_path,
+                   "file for the rest of the rows; .gz packs it");
+  arguments.option("--test-out", "FILE", test_path, "file for the share set apart; .gz packs it");
   arguments.option("--test-fraction", "F", fraction, "share of the rows to set apart");
   arguments.option("--seed", "S", seed, "same seed, same rows");
   arguments.flag("--json", json, "print one JSON object, and nothing else");
@@ -109,8 +113,12 @@ int run_split(const Words& words) {
   if (rows.size() < 2)
     throw DataError(fmt::format("{}: there are fewer than 2 rows; nothing can be set apart", path));
   const auto split = data::split_rows(static_cast<Index>(rows.size()), fraction, seed);
-  write_rows(train_path, header, rows, split.train);
-  write_rows(test_path, header, rows, split.test);
+  data::ByteSink train(train_path);
+  data::ByteSink test(test_path);
+  write_rows(train, header, rows, split.train);
+  write_rows(test, header, rows, split.test);
+  train.close();
+  test.close();
   if (json)
     print_json({{"train_rows", split.train.size()},
                 {"test_rows", split.test.size()},

@@ -52,7 +52,21 @@ std::uint64_t available_memory_bytes() {
     const std::uint64_t used = read_number("/sys/fs/cgroup/memory.current");
     available = std::min(available, limit > used ? limit - used : 0);
   }
-  return available;
+  return std::min(available, address_space_left().value_or(available));
+}
+
+std::optional<std::uint64_t> address_space_left() {
+  std::optional<std::uint64_t> left;
+  const auto look = [&](auto resource, const std::string& key) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    const std::uint64_t used = read_kib("/proc/self/status", key);
+    const std::uint64_t here = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+    left = std::min(left.value_or(here), here);
+  };
+  look(RLIMIT_AS, "VmSize:");
+  look(RLIMIT_DATA, "VmData:");
+  return left;
 }
 
 std::uint64_t parse_bytes(std::string_view text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,8 +12,10 @@ namespace mercer {
 std::uint64_t peak_rss_bytes();
 /// Resident size of this process now.
 std::uint64_t current_rss_bytes();
-/// What the kernel says can still be allocated (cgroup limits included).
+/// What the kernel says can still be allocated (limits of the cgroup and of ulimit included).
 std::uint64_t available_memory_bytes();
+/// What `ulimit -v` (or -d) still allows this process; unset when there is no such limit.
+std::optional<std::uint64_t> address_space_left();
 
 /// "8G", "500M", "1.5GiB", "4096" -> bytes. K, M, G, T are powers of 1024.
 std::uint64_t parse_bytes(std::string_view text);

@@ -39,6 +39,11 @@ struct NonNegative {
   }
   static constexpr const char* text = "zero or positive";
 };
+/// A tolerance or a share: 1 would ask for nothing.
+struct BelowOne {
+  static bool holds(double value) { return value > 0 && value < 1; }
+  static constexpr const char* text = "positive and below 1";
+};
 
 namespace detail {
 template <class T, class Rule>

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mercer/core/types.hpp"
+#include "mercer/data/byte_sink.hpp"
 
 namespace mercer::data {
 
@@ -35,11 +36,10 @@ class CsvWriter {
   void close();
 
  private:
-  class Sink;
   void next_cell();
   void flush();
 
-  std::unique_ptr<Sink> sink_;
+  std::unique_ptr<ByteSink> sink_;
   std::vector<std::string> header_;
   std::string buffer_;
   std::size_t cells_ = 0;  // of the row being written

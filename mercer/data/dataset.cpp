@@ -9,6 +9,7 @@
 
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/data/split.hpp"
 #include "mercer/data/text.hpp"
 
 namespace mercer::data {
@@ -425,6 +426,20 @@ Dataset make_dataset(Matrix inputs, Vector target, std::vector<std::string> name
   drop_constant_columns(data, names);
   finish(data, standardize);
   return data;
+}
+
+Dataset take_rows(const Dataset& all, std::span<const Index> rows, bool standardize) {
+  if (rows.empty()) throw InvalidArgument("take_rows: no rows were chosen");
+  Dataset part;
+  part.inputs = take_rows(ConstMatrixView(all.inputs), rows);
+  part.target = take_rows(ConstVectorView(all.target), rows);
+  part.schema = all.schema;
+  part.rows_read = all.rows_read;
+  part.rows_missing_target = all.rows_missing_target;
+  part.rows_dropped_missing = all.rows_dropped_missing;
+  part.csv = all.csv;
+  finish(part, standardize);
+  return part;
 }
 
 }  // namespace mercer::data

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,5 +62,9 @@ Dataset read_dataset(CsvReader& reader, const DataOptions& options = {});
 /// The same checks on arrays: N x d inputs, N targets; names default to x1 .. xd and y.
 Dataset make_dataset(Matrix inputs, Vector target, std::vector<std::string> names = {},
                      bool standardize = true);
+
+/// These rows of a data set, in this order: duplicates, scaling, fingerprint and messages are those
+/// of the part; what was read and left out is still counted over the whole file.
+Dataset take_rows(const Dataset& all, std::span<const Index> rows, bool standardize = true);
 
 }  // namespace mercer::data

@@ -51,6 +51,9 @@ Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
   // G = A' H^-1 A, symmetrised: the solves are only approximately symmetric.
   Matrix g = basis.transpose() * out.basis_solves;
   g = 0.5 * (g + g.transpose()).eval();
+  // The units of the inputs say nothing about their being collinear.
+  const Vector scale = g.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
+  g = scale.asDiagonal() * g * scale.asDiagonal();
   const Eigen::LLT<Matrix> factor(g);
   constexpr double kCollinear = 1e-13;  // a reciprocal condition number that is rounding only
   if (factor.info() != Eigen::Success || factor.rcond() < kCollinear)
@@ -58,8 +61,9 @@ Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
         "the columns of the mean (constant or linear trend) are linearly dependent on these data; "
         "use --mean zero or drop collinear inputs",
         0);
-  out.beta_covariance = factor.solve(Matrix::Identity(q, q));
-  out.beta = factor.solve(basis.transpose() * solves.col(0));
+  out.beta_covariance = scale.asDiagonal() * factor.solve(Matrix(scale.asDiagonal()));
+  out.beta =
+      scale.asDiagonal() * factor.solve(scale.asDiagonal() * basis.transpose() * solves.col(0));
   out.w = solves.col(0) - out.basis_solves * out.beta;
   return out;
 }
@@ -74,7 +78,7 @@ Evidence exact_evidence(const RegressionProblem& problem, ConstMatrixView x, Con
   h.diagonal().array() += problem.noise;
   linalg::Cholesky factor(std::move(h));
 
-  const Matrix basis = mean_basis(problem.mean, x);
+  const Matrix basis = problem.basis(x);
   Matrix solves(n, 1 + basis.cols());
   solves << y, basis;
   factor.solve_in_place(solves);

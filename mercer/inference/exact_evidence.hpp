@@ -18,11 +18,14 @@ struct RegressionProblem {
   kernels::Kernel kernel;
   double noise = 0.1;  // s2, the noise variance
   MeanKind mean = MeanKind::zero;
+  std::vector<Index> trend_left_out;  // inputs that are not part of a linear mean, ascending
 
   /// Kernel parameters, then log noise.
   Vector log_parameters() const;
   void set_log_parameters(ConstVectorView theta);
   std::vector<std::string> parameter_names() const;
+  /// The basis of the mean at the rows of x.
+  Matrix basis(ConstMatrixView x) const { return mean_basis(mean, x, trend_left_out); }
 };
 
 struct Evidence {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "mercer/core/types.hpp"
 
@@ -17,7 +18,16 @@ MeanKind mean_kind(std::string_view name);
 
 /// Number of basis functions for points with d inputs: 0, 1 or d + 1.
 Index mean_basis_size(MeanKind kind, Index d);
-/// The basis at the rows of x: N x 0, a column of ones, or ones and the inputs.
-Matrix mean_basis(MeanKind kind, ConstMatrixView x);
+/// The basis at the rows of x: N x 0, a column of ones, or ones and the inputs, without those that
+/// `left_out` numbers (ascending).
+Matrix mean_basis(MeanKind kind, ConstMatrixView x, const std::vector<Index>& left_out = {});
+
+/// The inputs that a linear trend must do without on these points, ascending: each one that is a
+/// combination of the constant and the inputs before it (to a millionth of its size), as the last
+/// level of a one-hot category always is. Empty unless the mean is linear.
+///   Cost: Gram-Schmidt, twice for accuracy: 4 N d^2 flops.
+/// Throws DataError when the trend has as many independent columns as there are points: it would
+/// pass through any targets and leave nothing to the process.
+std::vector<Index> dependent_inputs(MeanKind kind, ConstMatrixView x);
 
 }  // namespace mercer::inference

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/threads.hpp"
@@ -198,6 +199,12 @@ double cholesky_bytes(Index n) { return 8.0 * static_cast<double>(n) * static_ca
 double cholesky_flops(Index n) {
   const auto x = static_cast<double>(n);
   return x * x * x / 3.0;
+}
+
+double cholesky_rounding(Index n) {
+  constexpr Index side = 256;  // the largest tile, also of triangular solves
+  const Index roundings = std::min(n, side + n / side + 1) + 2;
+  return static_cast<double>(roundings) * 0.5 * std::numeric_limits<double>::epsilon();
 }
 
 }  // namespace mercer::linalg

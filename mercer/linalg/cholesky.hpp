@@ -33,5 +33,8 @@ class Cholesky {
 /// Bytes and floating-point operations of a factorisation, for the planner.
 double cholesky_bytes(Index n);
 double cholesky_flops(Index n);
+/// g such that the computed factor is that of A + D, |D_ij| <= g sqrt(a_ii a_jj). Sums run inside
+/// a tile, then over tiles: about (tile + n / tile) roundings instead of n.
+double cholesky_rounding(Index n);
 
 }  // namespace mercer::linalg

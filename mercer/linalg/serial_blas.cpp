@@ -3,19 +3,30 @@
 // An OpenBLAS older than the processor does not know its model number and falls back to SSE
 // kernels (0.3.21 on a 2023 Xeon: "Prescott", 3 times slower). When it has settled for less than
 // the instruction sets at hand, and OPENBLAS_CORETYPE is not set, it is told to choose again.
+//
+// OpenBLAS maps a buffer for every thread that is inside it at the same time, and tries for ever
+// when the system refuses. Under a limit on address space the buffers are therefore mapped at
+// once, if they fit, and kept in its pool.
 #include <cblas.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
+#include <vector>
 
+#include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/core/threads.hpp"
 #include "mercer/linalg/blas.hpp"
 
 // In libraries built for many processors; absent (null) from those built for one.
 extern "C" {
 void gotoblas_dynamic_init() __attribute__((weak));
 void gotoblas_dynamic_quit() __attribute__((weak));
+void* blas_memory_alloc(int) __attribute__((weak));
+void blas_memory_free(void*) __attribute__((weak));
 }
 
 namespace mercer::linalg {
@@ -54,11 +65,30 @@ void choose_kernels_again() {
   unsetenv(variable);
 }
 
+constexpr double buffer_bytes = 128.0 * 1048576;  // of OpenBLAS on x86-64, the most it uses
+
+void reserve_buffers() {
+  const auto left = address_space_left();
+  if (!left) return;
+  const auto count = static_cast<std::size_t>(num_threads()) + 1;
+  const double need = static_cast<double>(count) * buffer_bytes;
+  if (static_cast<double>(*left) < need)
+    throw DoesNotFit(fmt::format(
+        "the limit on address space (ulimit -v) leaves {}, but OpenBLAS wants {} for {} "
+        "threads; raise the limit or use fewer --threads",
+        format_bytes(static_cast<double>(*left)), format_bytes(need), num_threads()));
+  if (blas_memory_alloc == nullptr || blas_memory_free == nullptr) return;
+  std::vector<void*> buffers(count);
+  for (auto& buffer : buffers) buffer = blas_memory_alloc(0);
+  for (auto* buffer : buffers) blas_memory_free(buffer);
+}
+
 }  // namespace
 
 void use_serial_blas() {
   static std::once_flag once;
   std::call_once(once, [] {
+    reserve_buffers();
     choose_kernels_again();
     openblas_set_num_threads(1);
   });

@@ -11,6 +11,7 @@
 #include "mercer/core/atomic_file.hpp"
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/models/version.hpp"
 
 namespace mercer::models {
 namespace {
@@ -75,10 +76,11 @@ ArrayFile parse_array_file(std::span<const unsigned char> bytes, std::string_vie
   if (bytes.size() < kMagic.size() || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
     refuse(fmt::format("is not a mercer {} file", kind));
   if (bytes.size() < kPreamble) refuse("is truncated: not even its preamble is whole");
-  if (const auto version = load<std::uint32_t>(bytes, 8); version > kVersion)
-    refuse(fmt::format("has format version {}, but this program reads up to {}; use a newer mercer",
-                       version, kVersion));
-  else if (version == 0)
+  if (const auto file_version = load<std::uint32_t>(bytes, 8); file_version > kVersion)
+    refuse(fmt::format(
+        "has format version {}, of a newer mercer; this one ({}) reads up to version {}: update it",
+        file_version, version(), kVersion));
+  else if (file_version == 0)
     refuse("is damaged: its format version is 0");
   const auto size = load<std::uint64_t>(bytes, 16);
   const auto header_size = load<std::uint64_t>(bytes, 24);

@@ -1,7 +1,10 @@
 #include "mercer/models/certificate.hpp"
 
 #include <cmath>
+#include <limits>
 
+#include "mercer/linalg/blas.hpp"
+#include "mercer/linalg/cholesky.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
 namespace mercer::models {
@@ -10,6 +13,7 @@ namespace {
 // Error of one kernel evaluation and of the sum, in double, relative to sum_j |k_j w_j|: what
 // tests/operators checks the tiles against.
 constexpr double kProductRounding = 1e-14;
+constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
 
 double row_quadratic(ConstMatrixView a, Index row, const Matrix& m) {
   return a.row(row).dot((m * a.row(row).transpose()).transpose());
@@ -39,10 +43,47 @@ Vector ErrorBound::operator()(ConstVectorView prior_variance, ConstMatrixView ba
   return bound;
 }
 
+VarianceRounding::VarianceRounding(const inference::RegressionProblem& problem, double noise,
+                                   ConstMatrixView x)
+    : noise_(noise), size_(x.rows()), prior_sd_(problem.kernel.diagonal(x).cwiseSqrt()) {
+  trace_ = prior_sd_.squaredNorm();
+}
+
+Vector VarianceRounding::direct(ConstVectorView prior_variance, ConstVectorView explained) const {
+  const auto n = static_cast<double>(size_);
+  const double trace = trace_ + n * noise_;
+  const double factor = linalg::cholesky_rounding(size_);
+  Vector bound(explained.size());
+  for (Index i = 0; i < bound.size(); ++i) {
+    const double u = std::sqrt(explained(i) / noise_);
+    bound(i) = (kProductRounding + 3 * factor) * trace * u * u +
+               2 * kProductRounding * std::sqrt(prior_variance(i) * trace_) * u +
+               n * kUnitRoundoff * explained(i) + kProductRounding * prior_variance(i);
+  }
+  return bound;
+}
+
+Vector VarianceRounding::iterative(ConstVectorView prior_variance, ConstMatrixView u) const {
+  Vector bound(u.cols());
+  for (Index i = 0; i < bound.size(); ++i) {
+    // sum_j sqrt(k_jj) |u_j|: k*'u and u'r are sums of such terms, r one of products with K.
+    const double sum = prior_sd_.dot(u.col(i).cwiseAbs());
+    bound(i) = kProductRounding * (sum * sum + noise_ * u.col(i).squaredNorm() +
+                                   3 * std::sqrt(prior_variance(i)) * sum + prior_variance(i));
+  }
+  return bound;
+}
+
+double trend_variance_error(double trend_variance, double prior_variance, double residual) {
+  return residual *
+         (trend_variance + 2 * std::sqrt(trend_variance * (1 + residual) * prior_variance) +
+          residual * prior_variance);
+}
+
 Certificate certify(const inference::RegressionProblem& problem, double noise,
                     const inference::Weights& weights, ConstMatrixView x, ConstVectorView y,
                     double target_sd) {
-  const Matrix basis = inference::mean_basis(problem.mean, x);
+  const Matrix basis = problem.basis(x);
   const operators::TiledOperator k(problem.kernel, x, operators::Precision::float64);
   Vector r(y.size());
   k.apply(weights.w, r);
@@ -52,6 +93,13 @@ Certificate certify(const inference::RegressionProblem& problem, double noise,
     r -= basis * weights.beta;
     const Vector defect = basis.transpose() * weights.w;
     out.trend_defect = std::sqrt(std::max(0.0, defect.dot(weights.beta_covariance * defect)));
+    Matrix residual(basis.rows(), basis.cols());
+    k.apply(weights.basis_solves, residual);
+    residual = basis - residual - noise * weights.basis_solves;
+    Matrix products(basis.cols(), basis.cols());
+    linalg::gram(1.0, residual, 0.0, products);
+    const double squared = products.cwiseProduct(weights.beta_covariance).sum();
+    out.trend_residual = std::sqrt(std::max(0.0, squared) / noise);
   }
   out.residual_norm = r.norm();
   out.relative_residual = y.norm() > 0 ? r.norm() / y.norm() : r.norm();

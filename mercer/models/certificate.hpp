@@ -28,6 +28,35 @@ class ErrorBound {
   Matrix beta_covariance_;
 };
 
+/// How far rounding can take k*'H^-1 k* from its exact value, e being the error of one kernel value
+/// relative to sqrt(k_ii k_jj), u = H^-1 k* and v = L^-1 k*:
+///   H is computed with an error of e sqrt(k_ii k_jj) an entry; its factor is that of H + D with
+///   |D_ij| <= g sqrt(h_ii h_jj) (Higham 2002, theorems 10.3 and 8.5: one g for the factor, two for
+///   the triangular solve); so |u'(E + D)u| <= (e + 3 g) tr(H) |u|^2, and |u|^2 <= |v|^2/s2;
+///   k* is computed with an error of e sqrt(k** k_jj): 2 |u'dk*| <= 2 e sqrt(k** tr(K)) |u|;
+///   |v|^2, k** and their difference are rounded as well.
+class VarianceRounding {
+ public:
+  /// `x` are the training points on the model's scale.
+  VarianceRounding(const inference::RegressionProblem& problem, double noise, ConstMatrixView x);
+
+  /// For `explained` = |v|^2 by a Cholesky factor, from the prior variances k**.
+  Vector direct(ConstVectorView prior_variance, ConstVectorView explained) const;
+  /// For k*'u + u'r with r = k* - H u computed in double; the columns of u are the solves.
+  Vector iterative(ConstVectorView prior_variance, ConstMatrixView u) const;
+
+ private:
+  double noise_ = 0;
+  double trace_ = 0;  // of K
+  Index size_ = 0;    // N
+  Vector prior_sd_;   // sqrt(k_jj)
+};
+
+/// How far q'M^-1 q, the trend's part of a variance, is from the exact one when q and M come from
+/// solves with Certificate::trend_residual: M is known to that share of itself, q to that share of
+/// sqrt(k**) in the M^-1 norm.
+double trend_variance_error(double trend_variance, double prior_variance, double residual);
+
 /// Computes r with one product in double, and the bounds at the training points.
 Certificate certify(const inference::RegressionProblem& problem, double noise,
                     const inference::Weights& weights, ConstMatrixView x, ConstVectorView y,

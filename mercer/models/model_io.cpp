@@ -80,6 +80,17 @@ Matrix take(ArrayFile& file, const char* name, Index rows, Index columns) {
   return array;
 }
 
+std::vector<Index> trend_left_out(const nlohmann::json& header, inference::MeanKind mean, Index d) {
+  const auto inputs = header.value("trend_left_out", std::vector<Index>());
+  Index least = 0;
+  for (const Index input : inputs) {
+    if (mean != inference::MeanKind::linear || input < least || input >= d)
+      throw ModelFileError("the inputs left out of its trend make no sense");
+    least = input + 1;
+  }
+  return inputs;
+}
+
 RegressionModel model_from_file(ArrayFile file) {
   const auto& header = file.header;
   const auto schema = header.at("schema").get<data::Schema>();
@@ -94,9 +105,11 @@ RegressionModel model_from_file(ArrayFile file) {
   inference::RegressionProblem problem{std::move(kernel), 1.0,
                                        inference::mean_kind(header.at("mean").get<std::string>())};
   problem.set_log_parameters(theta.col(0));
+  problem.trend_left_out = trend_left_out(header, problem.mean, d);
 
   RegressionModel model{schema, scaling, std::move(problem), 0, {}, {}, {}, {}, {}};
-  const Index q = inference::mean_basis_size(model.problem.mean, d);
+  const Index q = inference::mean_basis_size(model.problem.mean, d) -
+                  static_cast<Index>(model.problem.trend_left_out.size());
   model.noise = header.at("noise").get<double>();
   if (!(model.noise > 0) || !std::isfinite(model.noise))
     throw ModelFileError("its noise variance is not positive");
@@ -110,7 +123,10 @@ RegressionModel model_from_file(ArrayFile file) {
     model.weights.basis_solves.resize(n, 0);
   }
   const Matrix certificate = take(file, "certificate", 4, 1);
-  model.certificate = {certificate(0), certificate(1), certificate(2), certificate(3)};
+  model.certificate = {certificate(0), certificate(1), certificate(2), certificate(3),
+                       header.value("trend_residual", 0.0)};
+  if (!(model.certificate.trend_residual >= 0))
+    throw ModelFileError("the residual of its trend is negative");
   model.method = method_from_json(header.at("method"));
   model.record = header.at("record");
   return model;
@@ -128,7 +144,9 @@ void RegressionModel::save(const std::string& path) const {
                  {"scaling", scaling},
                  {"kernel", problem.kernel.text()},
                  {"mean", std::string(to_string(problem.mean))},
+                 {"trend_left_out", problem.trend_left_out},
                  {"noise", noise},
+                 {"trend_residual", certificate.trend_residual},
                  {"method", method_json(method)},
                  {"record", record}};
   file.arrays["log_parameters"] = problem.log_parameters();

@@ -44,7 +44,7 @@ void visit_fields(MethodOptions& o, Visitor&& field) {
   field("--delta", o.preconditioning.delta, Positive{});
   field("--inner-tolerance", o.preconditioning.inner_tolerance, Positive{});
   field("--drop", o.preconditioning.drop, NonNegative{});
-  field("--tolerance", o.tolerance, Positive{});
+  field("--tolerance", o.tolerance, BelowOne{});
   field("--max-iterations", o.max_iterations, Positive{});
 }
 

@@ -27,6 +27,10 @@ constexpr Index kAlwaysDirect = 4000;
 constexpr double kLongestGradient = 20.0;
 constexpr Index kDefaultSubset = 4000;
 constexpr Index kStartRows = 1500;
+// Hyperparameters learned on fewer rows than this are not worth having.
+constexpr Index kLeastSubset = 100;
+// The program, its libraries and their buffers.
+constexpr double kProgramBytes = 40.0 * 1048576;
 // Evaluations that L-BFGS typically needs from the start values, and from a good start.
 constexpr double kEvaluationsFromScratch = 60;
 constexpr double kEvaluationsFromGoodStart = 20;
@@ -245,19 +249,33 @@ Candidate* best_candidate(std::vector<Candidate>& candidates, const Plan& plan,
   return best;
 }
 
+// Krylov methods take every operator, precision and preconditioner: only a factorisation is choosy.
+std::string conflict(const MethodOptions& method) {
+  std::vector<std::string> others;
+  if (!asked(method.op, "stored")) others.push_back("--operator " + method.op);
+  if (!asked(method.precision, "double")) others.push_back("--precision " + method.precision);
+  if (!asked(method.preconditioner, "none"))
+    others.push_back("--preconditioner " + method.preconditioner);
+  if (method.solver != "cholesky" || others.empty())
+    return "no method allows this combination of --solver, --operator, --precision and "
+           "--preconditioner; leave one of them out";
+  return fmt::format(
+      "--solver {} stores the matrix and factors it in double precision, without a "
+      "preconditioner; leave out {}, or choose another --solver",
+      method.solver, fmt::join(others, " and "));
+}
+
 [[noreturn]] void refuse(const Plan& plan, const std::vector<PlanRow>& rows,
-                         const std::string& what) {
+                         const std::string& what, const MethodOptions& method) {
   const PlanRow* least = nullptr;
   for (const auto& row : rows)
     if (row.allowed && (least == nullptr || row.bytes < least->bytes)) least = &row;
-  std::string hint = "no method allows this combination of options";
-  if (least != nullptr)
-    hint = fmt::format("the smallest is {} ({}), so --memory {:.0f}M would do", least->method,
-                       format_bytes(plan.base_bytes + least->bytes),
-                       std::ceil((plan.base_bytes + least->bytes) * 1.05 / 1048576));
-  if (least == nullptr) throw InvalidArgument(fmt::format("{}: {}", what, hint));
-  throw DoesNotFit(fmt::format("{} of {} rows does not fit into {}; {}", what, plan.n,
-                               format_bytes(plan.budget_bytes), hint));
+  if (least == nullptr) throw InvalidArgument(conflict(method));
+  throw DoesNotFit(fmt::format(
+      "{} of {} rows does not fit into {}; the smallest is {} ({}), so --memory {:.0f}M would do",
+      what, plan.n, format_bytes(plan.budget_bytes), least->method,
+      format_bytes(plan.base_bytes + least->bytes),
+      std::ceil((plan.base_bytes + least->bytes) * 1.05 / 1048576)));
 }
 
 double gradient_seconds(const Problem& p, Index rows) {
@@ -284,15 +302,16 @@ void plan_training(const Problem& p, const TrainOptions& train, Plan& plan) {
   };
   PlanRow all = row_for(p.n(), fmt::format("exact likelihood, all {} rows", p.n()));
   const double affordable = std::sqrt(std::max(0.0, plan.budget_bytes - plan.base_bytes) / 8);
-  const Index wanted = train.subset.value_or(kDefaultSubset);
-  const Index rows = std::min({p.n(), wanted, static_cast<Index>(affordable * 0.95)});
+  const Index planned =
+      std::clamp(static_cast<Index>(affordable * 0.95), kLeastSubset, kDefaultSubset);
+  const Index rows = std::min(p.n(), train.subset.value_or(planned));
   const bool all_pays =
       p.n() <= kAlwaysDirect || gradient_seconds(p.at_nominal_speed(), p.n()) <= kLongestGradient;
   const bool use_all = train.subset ? *train.subset >= p.n() : all_pays;
   std::vector<PlanRow> rows_here = {all};
   if (rows < p.n())
     rows_here.push_back(row_for(rows, fmt::format("exact likelihood, random {} rows", rows)));
-  if (rows < 2 && !all.fits) refuse(plan, rows_here, "learning");
+  if (!rows_here.back().fits) refuse(plan, rows_here, "learning", p.method);
   auto& chosen = use_all && all.fits ? rows_here.front() : rows_here.back();
   chosen.chosen = true;
   plan.train_rows = &chosen == &rows_here.front() ? p.n() : rows;
@@ -323,7 +342,8 @@ void plan_system(const Problem& p, Plan& plan) {
     // A row ruled out by the user's own options only clutters the table.
     if (c.row.allowed) rows.push_back(c.row);
   }
-  if (best == nullptr) refuse(plan, rows, p.purpose == PlanFor::predict ? "prediction" : "a solve");
+  if (best == nullptr)
+    refuse(plan, rows, p.purpose == PlanFor::predict ? "prediction" : "a solve", p.method);
   plan.system = best->choice;
   plan.seconds += best->row.seconds;
   plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + best->row.bytes);
@@ -349,7 +369,9 @@ Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
   plan.n = x.rows();
   plan.d = x.cols();
   plan.calibration = calibrate(kernel, x);
-  plan.base_bytes = static_cast<double>(current_rss_bytes());
+  // An estimate, not the resident size of the moment: the same command makes the same plan. The
+  // data are there twice, as read and as scaled.
+  plan.base_bytes = kProgramBytes + 16.0 * static_cast<double>(x.rows() * (x.cols() + 1));
   plan.budget_bytes = method.memory
                           ? static_cast<double>(*method.memory)
                           : plan.base_bytes + 0.8 * static_cast<double>(available_memory_bytes());

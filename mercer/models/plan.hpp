@@ -31,7 +31,7 @@ struct Plan {
   Index n = 0;
   Index d = 0;
   double budget_bytes = 0;  // --memory
-  double base_bytes = 0;    // in use before the run: program and data
+  double base_bytes = 0;    // program and data, by estimate
   double peak_bytes = 0;    // base + the most that the chosen methods need at once
   double seconds = 0;
   Calibration calibration;

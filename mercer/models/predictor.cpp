@@ -31,7 +31,22 @@ MethodOptions prediction_method(const RegressionModel& model, const PredictOptio
   return method;
 }
 
+/// Kernels that grow with the inputs (linear, poly) overflow far enough out; the first such row.
+template <class Values>
+void check_range(const char* what, const Values& values, Index first) {
+  for (Index i = 0; i < values.rows(); ++i)
+    if (!values.row(i).allFinite())
+      throw PredictionOverflow(
+          first + i,
+          fmt::format("{} overflows double precision: the inputs of this row lie too far "
+                      "from the training data for this kernel; correct or remove the row",
+                      what));
+}
+
 }  // namespace
+
+PredictionOverflow::PredictionOverflow(Index row_index, const std::string& why)
+    : DataError(fmt::format("row {}: {}", row_index + 1, why)), row(row_index), reason(why) {}
 
 Vector Predictions::quantile(double p) const {
   const double z = boost::math::quantile(boost::math::normal(), p);
@@ -42,7 +57,8 @@ struct Predictor::Impl {
   Impl(RegressionModel m, PredictOptions o)
       : model(std::move(m)),
         options(std::move(o)),
-        bound(model.problem, model.noise, model.weights, model.certificate, model.x) {
+        bound(model.problem, model.noise, model.weights, model.certificate, model.x),
+        rounding(model.problem, model.noise, model.x) {
     if (!options.variance) return;
     plan = make_plan(model.problem.kernel, model.noise, model.x, prediction_method(model, options),
                      {}, PlanFor::predict);
@@ -58,30 +74,42 @@ struct Predictor::Impl {
   };
   Variances variances(ConstMatrixView x, ConstVectorView prior, ConstMatrixView basis,
                       const Observer& observer) const;
-  Vector explained_directly(ConstMatrixView cross) const;
-  Vector explained_by_solves(ConstMatrixView cross, Variances& out, Vector& errors,
-                             const Observer& observer) const;
+  // k*'H^-1 k* and how far it may be from the exact value: `truncated` below it by leaving the
+  // solve early, `rounded` to either side.
+  struct Explained {
+    Vector value, truncated, rounded;
+  };
+  Explained explained_directly(ConstMatrixView cross, ConstVectorView prior) const;
+  Explained explained_by_solves(ConstMatrixView cross, ConstVectorView prior, Variances& out,
+                                const Observer& observer) const;
 
   RegressionModel model;
   PredictOptions options;
   ErrorBound bound;
+  VarianceRounding rounding;
   Plan plan;
   std::optional<inference::RegularizedSystem> system;
 };
 
 // k*'H^-1 k* = |L^-1 k*|^2.
-Vector Predictor::Impl::explained_directly(ConstMatrixView cross) const {
+Predictor::Impl::Explained Predictor::Impl::explained_directly(ConstMatrixView cross,
+                                                               ConstVectorView prior) const {
   Matrix v = cross;
   system->factor()->solve_lower_in_place(v);
-  Vector out(v.cols());
-  linalg::column_dots(v, v, {out.data(), static_cast<std::size_t>(out.size())});
+  Explained out;
+  out.value.resize(v.cols());
+  linalg::column_dots(v, v, {out.value.data(), static_cast<std::size_t>(v.cols())});
+  out.truncated = Vector::Zero(v.cols());
+  out.rounded = rounding.direct(prior, out.value);
   return out;
 }
 
 // For u with residual r = k* - H u:  k*'H^-1 k* = k*'u + u'r + r'H^-1 r, and the last term lies in
 // [0, |r|^2/s2]: leaving it out overstates the variance by no more than that.
-Vector Predictor::Impl::explained_by_solves(ConstMatrixView cross, Variances& out, Vector& errors,
-                                            const Observer& observer) const {
+Predictor::Impl::Explained Predictor::Impl::explained_by_solves(ConstMatrixView cross,
+                                                                ConstVectorView prior,
+                                                                Variances& out,
+                                                                const Observer& observer) const {
   // Default: the variance of f is known to a thousandth of the noise variance or better.
   const double largest = cross.colwise().norm().maxCoeff();
   const double tolerance = options.tolerance.value_or(
@@ -98,14 +126,15 @@ Vector Predictor::Impl::explained_by_solves(ConstMatrixView cross, Variances& ou
   Matrix r(cross.rows(), cross.cols());
   system->residual(cross, u, r);
   out.matvecs += cross.cols();
-  Vector explained(cross.cols());
+  Explained explained{Vector(cross.cols()), Vector(cross.cols()), rounding.iterative(prior, u)};
   Vector correction(cross.cols());
   const auto count = static_cast<std::size_t>(cross.cols());
-  linalg::column_dots(cross, u, {explained.data(), count});
+  linalg::column_dots(cross, u, {explained.value.data(), count});
   linalg::column_dots(u, r, {correction.data(), count});
-  linalg::column_dots(r, r, {errors.data(), count});
-  errors /= system->noise();
-  return explained + correction;
+  linalg::column_dots(r, r, {explained.truncated.data(), count});
+  explained.truncated /= system->noise();
+  explained.value += correction;
+  return explained;
 }
 
 Predictor::Impl::Variances Predictor::Impl::variances(ConstMatrixView x, ConstVectorView prior,
@@ -114,26 +143,33 @@ Predictor::Impl::Variances Predictor::Impl::variances(ConstMatrixView x, ConstVe
   Variances out;
   Matrix cross(model.x.rows(), x.rows());
   operators::cross_matrix(model.problem.kernel, model.x, x, cross);
-  Vector errors = Vector::Zero(x.rows());
-  out.latent =
-      prior - (system->factor() != nullptr ? explained_directly(cross)
-                                           : explained_by_solves(cross, out, errors, observer));
+  Explained explained = system->factor() != nullptr
+                            ? explained_directly(cross, prior)
+                            : explained_by_solves(cross, prior, out, observer);
+  out.latent = prior - explained.value;
   if (basis.cols() > 0) {
     // q = a* - A'H^-1 k*: the part of the variance that comes from estimating the trend.
     Matrix q = basis.transpose();
     linalg::gemm(-1.0, model.weights.basis_solves, linalg::Transpose::yes, cross,
                  linalg::Transpose::no, 1.0, q);
-    out.latent +=
+    const Vector trend =
         (q.array() * (model.weights.beta_covariance * q).array()).colwise().sum().matrix();
+    out.latent += trend;
+    for (Index i = 0; i < trend.size(); ++i)
+      explained.rounded(i) +=
+          trend_variance_error(std::max(0.0, trend(i)), prior(i), model.certificate.trend_residual);
   }
   for (Index i = 0; i < out.latent.size(); ++i) {
     const double floor = kVarianceFloor * prior(i);
-    if (!(out.latent(i) >= floor)) {
+    const double high = out.latent(i) + explained.rounded(i);
+    const double low = out.latent(i) - explained.rounded(i) - explained.truncated(i);
+    if (out.latent(i) < floor) {
       out.latent(i) = floor;
       ++out.clamped;
     }
-    const double low = std::sqrt(std::max(0.0, out.latent(i) - errors(i)));
-    out.sd_error_bound = std::max(out.sd_error_bound, std::sqrt(out.latent(i)) - low);
+    const double sd = std::sqrt(out.latent(i));
+    out.sd_error_bound = std::max({out.sd_error_bound, sd - std::sqrt(std::max(0.0, low)),
+                                   std::sqrt(std::max(0.0, high)) - sd});
   }
   return out;
 }
@@ -166,8 +202,10 @@ Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& p
     if (report({}) == Action::stop) throw Interrupted("interrupted while predicting");
     Matrix x = inputs.middleRows(first, rows);
     model.scaling.scale_inputs(x);
+    check_range("an input on the model's scale", x, first);
     const Vector prior = model.problem.kernel.diagonal(x);
-    const Matrix basis = inference::mean_basis(model.problem.mean, x);
+    check_range("the prior variance", prior, first);
+    const Matrix basis = model.problem.basis(x);
     Vector mean(rows);
     operators::cross_apply(model.problem.kernel, x, model.x, model.weights.w,
                            operators::Precision::float64, mean);
@@ -176,6 +214,7 @@ Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& p
     out.error_bound.segment(first, rows) = impl_->bound(prior, basis);
     if (!impl_->options.variance) continue;
     const auto v = impl_->variances(x, prior, basis, report);
+    check_range("the predicted variance", v.latent, first);
     out.sd_latent.segment(first, rows) = v.latent.cwiseSqrt();
     out.sd_error_bound = std::max(out.sd_error_bound, v.sd_error_bound);
     out.clamped_variances += v.clamped;
@@ -193,6 +232,11 @@ Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& p
   constexpr double eps = std::numeric_limits<double>::epsilon();
   out.error_bound = model.scaling.target_sd * out.error_bound.array() +
                     2 * eps * (out.mean.array().abs() + std::abs(model.scaling.target_mean));
+  check_range("the predicted mean", out.mean, 0);
+  check_range("the error bound", out.error_bound, 0);
+  // Far beyond the quantiles that anyone asks for.
+  if (impl_->options.variance)
+    check_range("the predicted interval", Vector(out.mean.cwiseAbs() + 10 * out.sd_obs), 0);
   return out;
 }
 

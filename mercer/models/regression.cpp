@@ -105,6 +105,24 @@ SolvedSystem solve_system(const inference::RegressionProblem& problem, const Mat
   return out;
 }
 
+void check_target(const data::Dataset& data) {
+  const double low = data.target.minCoeff();
+  const double high = data.target.maxCoeff();
+  if (low == high)
+    throw DataError(fmt::format(
+        "the target '{}' has the same value {} in all {} rows to learn from; there is nothing to "
+        "learn",
+        data.schema.target, low, data.size()));
+  // Variances are squares: with a margin for sums of them and for shares of them.
+  constexpr double largest = 1e140;
+  constexpr double smallest_range = 1e-140;
+  if (std::max(std::abs(low), std::abs(high)) > largest || high - low < smallest_range)
+    throw DataError(fmt::format(
+        "the target '{}' runs from {} to {}, too {} for its variance to be a number in double "
+        "precision; use other units",
+        data.schema.target, low, high, high - low < smallest_range ? "narrow" : "large"));
+}
+
 double column_sd(ConstVectorView v) {
   const double mean = v.mean();
   return std::sqrt((v.array() - mean).square().mean());
@@ -113,6 +131,7 @@ double column_sd(ConstVectorView v) {
 }  // namespace
 
 ScaledData scale(const data::Dataset& data, bool standardize) {
+  check_target(data);
   ScaledData out;
   out.scaling = standardize ? data::fit_scaling(data.inputs, data.target)
                             : data::Scaling::identity(data.inputs.cols());
@@ -149,6 +168,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   FitResult result;
   ScaledData scaled = scale(data, options.standardize);
   auto problem = start_problem(options.method, scaled.x, scaled.y);
+  problem.trend_left_out = inference::dependent_inputs(problem.mean, scaled.x);
   result.plan = make_plan(problem.kernel, problem.noise, scaled.x, options.method, options.train,
                           PlanFor::fit);
 
@@ -162,7 +182,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
     result.likelihood = evaluate_likelihood(problem, scaled.x, scaled.y, result.plan);
   }
 
-  const Matrix basis = inference::mean_basis(problem.mean, scaled.x);
+  const Matrix basis = problem.basis(scaled.x);
   auto solved = solve_system(problem, scaled.x, scaled.y, basis, result.plan.system, progress);
   result.solve = std::move(solved.report);
   result.jitter = solved.jitter;
@@ -173,7 +193,11 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   model.schema = data.schema;
   model.scaling = scaled.scaling;
   model.noise = solved.noise;
-  model.weights = inference::combine_solves(solved.solution, basis);
+  try {
+    model.weights = inference::combine_solves(solved.solution, basis);
+  } catch (const NotPositiveDefinite& error) {
+    throw DataError(error.what());  // nearly dependent columns: the data's doing, not the noise's
+  }
   model.certificate =
       certify(problem, solved.noise, model.weights, scaled.x, scaled.y, scaled.scaling.target_sd);
   model.problem = std::move(problem);

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "mercer/core/error.hpp"
 #include "mercer/data/dataset.hpp"
 #include "mercer/data/scaling.hpp"
 #include "mercer/inference/exact_evidence.hpp"
@@ -29,6 +30,7 @@ struct Certificate {
   double residual_norm = 0;      // |r|, standardised units
   double trend_defect = 0;       // |M^-1/2 A'w|, M = A'H^-1 A: how far beta is from optimal
   double mean_error_bound = 0;   // the bound at its largest over the training points, target units
+  double trend_residual = 0;  // at least |H^-1/2 R M^-1/2|, R = A - H B, B the solves of the trend
 };
 
 /// Everything a model file holds.
@@ -114,6 +116,7 @@ struct ScaledData {
   Matrix x;
   Vector y;
 };
+/// Throws DataError when the target has one value only, or a spread whose square is no number.
 ScaledData scale(const data::Dataset& data, bool standardize);
 
 struct SolveOutcome {
@@ -137,7 +140,14 @@ struct PredictOptions {
   std::string solver = "auto";
 };
 
-/// A block of predictions in target units.
+/// A row so far from the training data that its prediction is not a finite number.
+struct PredictionOverflow : DataError {
+  PredictionOverflow(Index row_index, const std::string& why);
+  Index row;           // 0-based, of the inputs that were given
+  std::string reason;  // what happened and what to do, without the row
+};
+
+/// A block of predictions in target units; every number is finite.
 struct Predictions {
   Vector mean, sd_latent, sd_obs, error_bound;
   double sd_error_bound = 0;    // no sd_latent is further than this from the exact one
@@ -155,7 +165,8 @@ class Predictor {
   const RegressionModel& model() const;
   const Plan& plan() const;
   /// Rows of raw inputs (the model's columns, encoded, unscaled), any number of them; worked off
-  /// in blocks of constant memory. Throws Interrupted, or Error when a variance solve fails.
+  /// in blocks of constant memory. Throws Interrupted, PredictionOverflow, or Error when a variance
+  /// solve fails.
   Predictions predict(ConstMatrixView inputs, const ProgressCallback& progress = {}) const;
 
  private:

@@ -46,8 +46,7 @@ RegressionScores ScoreKeeper::scores() const {
   const auto n = static_cast<double>(n_);
   s.rmse = std::sqrt(squared_ / n);
   s.mae = absolute_ / n;
-  // A constant test target has no variance to compare with: the score is then left at the MSE.
-  s.smse = target_m2_ > 0 ? squared_ / target_m2_ : squared_ / n;
+  if (target_m2_ > 0) s.smse = squared_ / target_m2_;
   s.nll = -log_density_ / n;
   s.crps = crps_ / n;
   s.coverage90 = static_cast<double>(inside90_) / n;

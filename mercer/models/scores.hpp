@@ -1,6 +1,8 @@
 // Scores of probabilistic predictions, accumulated block by block in target units.
 #pragma once
 
+#include <optional>
+
 #include "mercer/core/types.hpp"
 
 namespace mercer::models {
@@ -9,7 +11,8 @@ struct RegressionScores {
   Index n = 0;
   double rmse = 0;
   double mae = 0;
-  double smse = 0;        // mean squared error over the variance of the test targets
+  /// Mean squared error over the variance of the test targets; unset when they do not vary.
+  std::optional<double> smse;
   double nll = 0;         // mean negative log density of y, marginal per point
   double crps = 0;        // continuous ranked probability score of the Gaussian prediction
   double coverage90 = 0;  // share of targets inside the central 90 % interval

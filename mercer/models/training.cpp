@@ -148,6 +148,9 @@ optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, do
                                      double share_to) {
   const auto rows = static_cast<double>(stage.x.rows());
   auto problem = problem_;
+  // On fewer rows more inputs may depend on each other; the likelihood knows only what they span.
+  if (stage.x.rows() < x_.rows())
+    problem.trend_left_out = inference::dependent_inputs(problem.mean, stage.x);
   // The objective is the negative log likelihood per row, so that tolerances fit all sizes.
   const optim::Objective live = [&](ConstVectorView theta, VectorView gradient) {
     problem.set_log_parameters(theta);

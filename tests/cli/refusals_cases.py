@@ -253,4 +253,5 @@ class ModelFileTest(CliCase):
         struct.pack_into("<I", bad, 8, 2)
         struct.pack_into("<I", bad, 12, zlib.crc32(bytes(bad[16:32 + header])))
         self.write("bad.mcr", bytes(bad))
-        self.everywhere("newer")
+        version = self.mercer("--version").stdout.split()[1]
+        self.everywhere(("version 2", "newer", version, "version 1"))

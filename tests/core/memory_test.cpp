@@ -1,6 +1,7 @@
 #include "mercer/core/memory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <vector>
 
@@ -43,6 +44,21 @@ TEST(Memory, ResidentSizeFollowsWhatIsTouched) {
 }
 
 TEST(Memory, SomethingIsAvailable) { EXPECT_GT(available_memory_bytes(), 0U); }
+
+TEST(Memory, ALimitOnAddressSpaceIsSeen) {
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  if (before.rlim_cur != RLIM_INFINITY || before.rlim_max != RLIM_INFINITY)
+    GTEST_SKIP() << "there is a limit already";
+  EXPECT_EQ(address_space_left(), std::nullopt);
+  rlimit limited = before;
+  limited.rlim_cur = rlim_t{1} << 50U;  // so large that sanitizers run on under it
+  setrlimit(RLIMIT_AS, &limited);
+  const auto left = address_space_left();
+  setrlimit(RLIMIT_AS, &before);
+  ASSERT_TRUE(left.has_value());
+  EXPECT_LT(*left, std::uint64_t{1} << 50U);
+}
 
 }  // namespace
 }  // namespace mercer

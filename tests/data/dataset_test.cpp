@@ -210,5 +210,23 @@ TEST(Dataset, ConcreteIfItIsThere) {
   EXPECT_GE(data.duplicate_inputs, 25);  // 25 rows repeat inputs and target, its README says
 }
 
+TEST(Dataset, RowsOfItAreADataSetOfTheirOwn) {
+  const auto all = load("a,b,y\n1,2,3\n4,5,\n1,2,7\n1,2,9\n5,6,7\n");
+  EXPECT_EQ(all.duplicate_inputs, 2);
+  const std::vector<Index> rows = {3, 0};
+  const auto part = take_rows(all, rows);
+  EXPECT_EQ(part.inputs, matrix({{5, 6}, {1, 2}}));
+  EXPECT_EQ(part.target, (Vector{{7, 3}}));
+  EXPECT_EQ(part.duplicate_inputs, 0);
+  EXPECT_EQ(part.scaling.target_mean, 5);
+  EXPECT_EQ(part.schema, all.schema);
+  EXPECT_EQ((std::vector<Index>{part.rows_read, part.rows_missing_target}),
+            (std::vector<Index>{5, 1}));
+  EXPECT_EQ(part.messages, std::vector<std::string>{"left out 1 row with a missing target"});
+  EXPECT_NE(part.fingerprint, all.fingerprint);
+  EXPECT_EQ(take_rows(all, rows, false).scaling.target_sd, 1);
+  EXPECT_THROW(take_rows(all, std::vector<Index>{4}), InvalidArgument);
+}
+
 }  // namespace
 }  // namespace mercer::data

@@ -70,7 +70,15 @@ TEST(Plan, ContradictionsAreUsageErrors) {
   MethodOptions method;
   method.solver = "cholesky";
   method.precision = "mixed";
-  EXPECT_THROW(plan_for(500, method, PlanFor::solve), InvalidArgument);
+  method.op = "tiled";
+  try {
+    plan_for(500, method, PlanFor::solve);
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    const std::string text = error.what();
+    for (const char* word : {"--solver cholesky", "--precision mixed", "--operator tiled"})
+      EXPECT_NE(text.find(word), std::string::npos) << text;
+  }
   method = {};
   method.solver = "magic";
   EXPECT_THROW(plan_for(500, method), InvalidArgument);
@@ -84,6 +92,30 @@ TEST(Plan, SubsetIsTheUsersChoice) {
   train.subset = 300;
   const auto plan = plan_for(1000, {}, PlanFor::fit, train);
   EXPECT_EQ(plan.train_rows, 300);
+}
+
+TEST(Plan, TheSameBudgetGivesTheSamePlanWhateverIsResident) {
+  MethodOptions method;
+  method.memory = std::uint64_t{120} << 20;
+  const auto before = plan_for(20000, method);
+  EXPECT_LT(before.train_rows, 4000);
+  const Matrix ballast = Matrix::Ones(4000, 1000);  // 32 MB more in memory
+  const auto after = plan_for(20000, method);
+  EXPECT_EQ(before.train_rows, after.train_rows);
+  EXPECT_EQ(before.base_bytes, after.base_bytes);
+  EXPECT_EQ(ballast.sum(), 4e6);
+}
+
+TEST(Plan, NeverLearnsOnAHandfulOfRows) {
+  MethodOptions method;
+  // Less than 100 rows of a likelihood fit: 80,000 bytes.
+  method.memory = (std::uint64_t{40} << 20) + 1000 * 4 * 16 + 50000;
+  try {
+    plan_for(1000, method);
+    FAIL();
+  } catch (const DoesNotFit& error) {
+    EXPECT_NE(std::string(error.what()).find("random 100 rows"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

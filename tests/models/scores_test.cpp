@@ -17,7 +17,7 @@ TEST(Scores, HandComputed) {
   EXPECT_EQ(s.n, 2);
   EXPECT_DOUBLE_EQ(s.rmse, std::sqrt(0.5));
   EXPECT_DOUBLE_EQ(s.mae, 0.5);
-  EXPECT_DOUBLE_EQ(s.smse, 0.5);  // mse 0.5, variance of {1, 3} is 1
+  EXPECT_DOUBLE_EQ(s.smse.value(), 0.5);  // mse 0.5, variance of {1, 3} is 1
   const double constant = 0.5 * std::log(2 * std::numbers::pi);
   EXPECT_NEAR(s.nll, constant + (0.5 + std::log(2.0)) / 2, 1e-15);
   EXPECT_DOUBLE_EQ(s.coverage90, 1.0);
@@ -48,6 +48,16 @@ TEST(Scores, CoverageOfTheTruthIsNominal) {
   // Binomial standard deviation 0.0021 and 0.0015; 4 of them (false alarm 6e-5).
   EXPECT_NEAR(keeper.scores().coverage90, 0.90, 0.0085);
   EXPECT_NEAR(keeper.scores().coverage95, 0.95, 0.0062);
+}
+
+TEST(Scores, ATargetThatDoesNotVaryHasNoStandardisedError) {
+  ScoreKeeper one;
+  one.add(Vector::Constant(1, 3), Vector::Constant(1, 2), Vector::Ones(1));
+  EXPECT_FALSE(one.scores().smse.has_value());
+  EXPECT_DOUBLE_EQ(one.scores().rmse, 1);
+  ScoreKeeper constant;
+  constant.add(Vector::Constant(5, 0.1), Vector::Zero(5), Vector::Ones(5));
+  EXPECT_FALSE(constant.scores().smse.has_value());
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// Where bytes go: a file that appears whole or not at all, gzip when its name ends in .gz, standard
+// output ("-"), or a device or pipe as it is.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace mercer::data {
+
+class ByteSink {
+ public:
+  /// Throws IoError when `path` cannot be written.
+  explicit ByteSink(const std::string& path);
+  /// Without close() before it, a file is not written at all.
+  ~ByteSink();
+  ByteSink(const ByteSink&) = delete;
+  ByteSink& operator=(const ByteSink&) = delete;
+
+  /// Throws IoError if the bytes do not arrive, Interrupted after Ctrl-C.
+  void write(std::string_view bytes);
+  /// Writes out what is left and puts a file in its place.
+  void close();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mercer::data
