@@ -177,8 +177,8 @@ report::HeatMap picture(const CompareResult& result, const std::string& name,
   map.column_title = "lengthscale";
   map.row_title = "noise variance";
   map.legend = "log10(iterations / plain CG): blue needs fewer; inner products count";
-  for (const double l : result.lengthscales) map.columns.push_back(number(l, 3));
-  for (const double s : result.noises) map.rows.push_back(number(s, 3));
+  for (const double l : result.lengthscales) map.columns.push_back(fmt::format("{:g}", l));
+  for (const double s : result.noises) map.rows.push_back(fmt::format("{:g}", s));
   for (const auto& label : result.labels) {
     if (label == "cholesky") continue;
     report::HeatMapPanel panel;
@@ -226,10 +226,9 @@ std::string one_cell(const CompareResult& result) {
 std::string whole_grid(const CompareResult& result) {
   std::string out;
   for (const double noise : result.noises) {
-    out +=
-        fmt::format("Noise variance {}: iterations (inner products included)\n", number(noise, 3));
+    out += fmt::format("Noise variance {:g}: iterations (inner ones included)\n", noise);
     std::vector<std::string> headings = {"lengthscale"};
-    for (const double l : result.lengthscales) headings.push_back(number(l, 3));
+    for (const double l : result.lengthscales) headings.push_back(fmt::format("{:g}", l));
     Table table("l" + std::string(result.lengthscales.size(), 'r'), headings);
     for (const auto& label : result.labels) {
       std::vector<std::string> cells = {label};
@@ -271,8 +270,8 @@ std::string compare_text(const CompareResult& result, const models::CompareOptio
   std::string out = fmt::format(
       "{} rows, {}, kernel {}, {} operator, {} precision; stop at {}\n\n", count(result.n),
       plural(result.d, "input"), options.method.kernel, result.op, result.precision,
-      options.rms_tolerance ? fmt::format("|r| <= {} sqrt(N)", number(*options.rms_tolerance, 3))
-                            : fmt::format("|r| <= {} |y|", number(options.method.tolerance, 3)));
+      options.rms_tolerance ? fmt::format("|r| <= {:g} sqrt(N)", *options.rms_tolerance)
+                            : fmt::format("|r| <= {:g} |y|", options.method.tolerance));
   const bool single = result.lengthscales.size() * result.noises.size() == 1;
   out += single ? one_cell(result) : whole_grid(result);
   return out + skipped_text(result);
@@ -314,6 +313,7 @@ void add_options(Arguments& arguments, Flags& flags) {
   arguments.list("--preconditioners", "A,B", options.preconditioners,
                  "preconditioners; auto is what fit does by itself\n"
                  "[default: all that suit kernel and data, and auto]");
+  arguments.option("--rows", "M", options.rows, "compare on M random rows [default: all]");
   arguments.option("--cell-seconds", "S", options.cell_seconds,
                    "stop a solve after this time; skip longer builds");
   arguments.option("--rms-tolerance", "E", options.rms_tolerance,

@@ -63,6 +63,7 @@ Json plan_json(const models::Plan& plan) {
   for (const auto& row : plan.rows) {
     Json entry = {{"stage", row.stage}, {"method", row.method}};
     put(entry, "bytes", row.bytes);
+    put(entry, "build_seconds", row.build_seconds);
     put(entry, "seconds", row.seconds);
     entry["fits"] = row.fits;
     entry["allowed"] = row.allowed;

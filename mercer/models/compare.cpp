@@ -8,6 +8,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
+#include "mercer/core/rng.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/adaptive.hpp"
 #include "mercer/krylov/registry.hpp"
@@ -74,6 +75,15 @@ std::vector<Entry> entries(const CompareOptions& options, const kernels::Kernel&
   return out;
 }
 
+// All rows, or as many random ones as were asked for.
+data::Dataset some_rows(const data::Dataset& data, const CompareOptions& options) {
+  if (!options.rows || *options.rows >= data.size()) return data;
+  auto rows = Rng(options.method.seed, "compare rows").permutation(data.size());
+  rows.resize(static_cast<std::size_t>(*options.rows));
+  std::sort(rows.begin(), rows.end());
+  return data::take_rows(data, rows, options.standardize);
+}
+
 // The operators of one lengthscale, shared by all noise variances.
 struct Operators {
   std::unique_ptr<KernelOperator> exact, fast;
@@ -83,7 +93,9 @@ class Comparison {
  public:
   Comparison(const data::Dataset& data, const CompareOptions& options,
              const ProgressCallback& progress)
-      : options_(options), progress_(progress), scaled_(scale(data, options.standardize)) {
+      : options_(options),
+        progress_(progress),
+        scaled_(scale(some_rows(data, options), options.standardize)) {
     const auto problem = start_problem(options.method, scaled_.x, scaled_.y);
     kernel_ = std::make_unique<kernels::Kernel>(problem.kernel);
     kernel_->set_all_variances(options.method.signal_variance.value_or(1.0));
@@ -238,6 +250,8 @@ class Comparison {
     solver_options.tolerance = options_.method.tolerance;
     solver_options.rms_tolerance = options_.rms_tolerance;
     solver_options.max_iterations = options_.method.max_iterations;
+    // The limits on iterations and seconds end a hopeless run; until then its count is of interest.
+    solver_options.stagnation_window = options_.method.max_iterations;
     krylov::SolverContext context;
     if (precision_ == SolvePrecision::mixed) context.low_precision = &low;
     const auto& a = precision_ == SolvePrecision::float32 ? low : high;
@@ -369,6 +383,7 @@ void check(const CompareOptions& options) {
     if (name != "auto") preconditioners::preconditioner(name);
   if (options.rms_tolerance && !Positive::holds(*options.rms_tolerance))
     throw InvalidArgument("--rms-tolerance must be positive");
+  if (options.rows && *options.rows < 2) throw InvalidArgument("--rows must be at least 2");
   if (!Positive::holds(options.cell_seconds))
     throw InvalidArgument("--cell-seconds must be positive");
 }

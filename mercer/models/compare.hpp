@@ -27,7 +27,8 @@ struct CompareOptions {
   /// Stop at |r| <= rms_tolerance sqrt(N) instead of |r| <= tolerance |y|; 1e-5 is the rule of
   /// Cutajar et al.
   std::optional<double> rms_tolerance;
-  double cell_seconds = 60;  // of one solve; a longer one is stopped and said to be
+  std::optional<Index> rows;  // compare on so many random rows; unset: all
+  double cell_seconds = 60;   // of one solve; a longer one is stopped and said to be
   bool standardize = true;
 };
 

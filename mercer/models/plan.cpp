@@ -167,6 +167,7 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
     per_iteration += inference::apply_seconds(p.speed, cost, product, p.columns());
   }
   if (choice.op == OperatorKind::stored) build += 0.5 * n * n * p.speed.pair_seconds_double;
+  c.row.build_seconds = build;
   c.row.seconds = build + iterations * per_iteration;
   c.row.note = fmt::format("about {:.0f} iterations", iterations);
   if (p.purpose == PlanFor::predict)

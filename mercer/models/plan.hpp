@@ -17,10 +17,11 @@ using Calibration = inference::Speeds;
 Calibration calibrate(const kernels::Kernel& kernel, ConstMatrixView x);
 
 struct PlanRow {
-  std::string stage;   // "train", "solve" or "predict"
-  std::string method;  // "cholesky", "cg tiled mixed, pivoted-cholesky rank 604", ...
-  double bytes = 0;    // beyond what is already in memory
-  double seconds = 0;  // an estimate: iteration counts are guessed from size and noise
+  std::string stage;         // "train", "solve" or "predict"
+  std::string method;        // "cholesky", "cg tiled mixed, pivoted-cholesky rank 604", ...
+  double bytes = 0;          // beyond what is already in memory
+  double build_seconds = 0;  // of these, to factor or to build the preconditioner
+  double seconds = 0;        // an estimate: iteration counts are guessed from size and noise
   bool fits = false;
   bool allowed = true;  // false: ruled out by an option the user gave
   bool chosen = false;
