@@ -124,8 +124,8 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
   json["trend_left_out"] = trend_left_out(result.model);
   json["plan"] = plan_json(result.plan);
   json["hyperparameters"] = hyperparameters_json(result.model.problem, result.model.scaling);
-  json["log_marginal_likelihood"] =
-      likelihood_json(result.likelihood, result.model.problem.parameter_names());
+  json["log_marginal_likelihood"] = likelihood_json(
+      result.likelihood, result.model.problem.parameter_names(), command.fit.standardize);
   json["certificate"] = certificate_json(result.model.certificate);
   put_method(json, result.plan, result.preconditioner);
   json["iterations"] = result.solve.iterations;

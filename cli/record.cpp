@@ -89,7 +89,7 @@ Json hyperparameters_json(const inference::RegressionProblem& problem,
 }
 
 Json likelihood_json(const models::LikelihoodValue& likelihood,
-                     const std::vector<std::string>& names) {
+                     const std::vector<std::string>& names, bool standardised) {
   Json json;
   if (likelihood.known) {
     put(json, "value", likelihood.value);
@@ -101,7 +101,7 @@ Json likelihood_json(const models::LikelihoodValue& likelihood,
   }
   json["method"] = likelihood.method;
   json["rows"] = likelihood.rows;
-  json["units"] = "standardised";
+  json["units"] = standardised ? "standardised" : "data";
   Json gradient = Json::object();
   for (Index i = 0; i < likelihood.gradient.size(); ++i)
     put(gradient, names[static_cast<std::size_t>(i)], likelihood.gradient[i]);

@@ -24,9 +24,10 @@ Json plan_json(const models::Plan& plan);
 /// Original units at the top, "standardised" below.
 Json hyperparameters_json(const inference::RegressionProblem& problem,
                           const data::Scaling& scaling);
-/// `names` are those of the parameters that the gradient is in the logarithms of.
+/// `names` are those of the parameters that the gradient is in the logarithms of; a likelihood is a
+/// density, so it has units: those of the standardised or of the raw target.
 Json likelihood_json(const models::LikelihoodValue& likelihood,
-                     const std::vector<std::string>& names);
+                     const std::vector<std::string>& names, bool standardised);
 Json certificate_json(const models::Certificate& certificate);
 Json scores_json(const models::RegressionScores& scores);
 

@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <string>
+
+#include "mercer/core/error.hpp"
 
 namespace mercer {
 namespace {
@@ -25,6 +28,11 @@ void catch_interrupts() {
 }
 
 bool interrupt_requested() { return requested != 0; }
+
+void stop_if_interrupted(std::string_view doing) {
+  if (requested != 0) throw Interrupted("interrupted while " + std::string(doing));
+}
+
 void request_interrupt() { requested = 1; }
 void clear_interrupt() { requested = 0; }
 

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/interrupt.hpp"
 
 namespace mercer::data {
 namespace {
@@ -17,20 +18,42 @@ void check_size(const char* what, Index n, Index d) {
         fmt::format("{}: {} points in {} dimensions; both must be positive", what, n, d));
 }
 
+// Looked at every so many values: often enough to stop at once, seldom enough to cost nothing.
+constexpr Index some = Index{1} << 16;
+void look(Index i) {
+  if (i % some == 0) stop_if_interrupted("simulating data");
+}
+
+template <class Fill>
+Matrix filled(Index n, Index d, const Fill& fill) {
+  Matrix out(n, d);
+  for (Index j = 0; j < d; ++j)
+    for (Index first = 0; first < n; first += some) {
+      look(first);
+      fill(out.block(first, j, std::min(some, n - first), 1));
+    }
+  return out;
+}
+
 Vector with_noise(const Vector& truth, double noise_sd, std::uint64_t seed) {
   if (!(std::isfinite(noise_sd) && noise_sd >= 0))
     throw InvalidArgument(fmt::format("noise_sd is {}, but must be zero or positive", noise_sd));
   Rng rng(seed, "simulate-noise");
   Vector out = truth;
-  for (double& value : out) value += noise_sd * rng.normal();
+  for (Index i = 0; i < out.size(); ++i) {
+    look(i);
+    out[i] += noise_sd * rng.normal();
+  }
   return out;
 }
 
 Simulated franke_at(Matrix points, double noise_sd, std::uint64_t seed) {
   Simulated out;
   out.truth.resize(points.rows());
-  for (Index i = 0; i < points.rows(); ++i)
+  for (Index i = 0; i < points.rows(); ++i) {
+    look(i);
     out.truth[i] = franke_function(points(i, 0), points(i, 1));
+  }
   out.target = with_noise(out.truth, noise_sd, seed);
   out.inputs = std::move(points);
   out.names = {"x", "y"};
@@ -58,6 +81,7 @@ Matrix cell_places(const std::vector<Index>& cells, const GridOptions& options) 
   };
   Matrix out(static_cast<Index>(cells.size()), 2);
   for (Index i = 0; i < out.rows(); ++i) {
+    look(i);
     const Index cell = cells[static_cast<std::size_t>(i)];
     out(i, 0) = step(cell % options.columns, options.columns);
     out(i, 1) = step(cell / options.columns, options.rows);
@@ -69,16 +93,12 @@ Matrix cell_places(const std::vector<Index>& cells, const GridOptions& options) 
 
 Matrix uniform_points(Index n, Index d, Rng& rng) {
   check_size("uniform_points", n, d);
-  Matrix out(n, d);
-  rng.fill_uniform(out);
-  return out;
+  return filled(n, d, [&](MatrixView piece) { rng.fill_uniform(piece); });
 }
 
 Matrix normal_points(Index n, Index d, Rng& rng) {
   check_size("normal_points", n, d);
-  Matrix out(n, d);
-  rng.fill_normal(out);
-  return out;
+  return filled(n, d, [&](MatrixView piece) { rng.fill_normal(piece); });
 }
 
 double friedman_function(ConstVectorView x) {
@@ -95,8 +115,10 @@ Simulated friedman(Index n, const FriedmanOptions& options) {
   Simulated out;
   out.inputs = uniform_points(n, options.dimension, rng);
   out.truth.resize(n);
-  for (Index i = 0; i < n; ++i)
+  for (Index i = 0; i < n; ++i) {
+    look(i);
     out.truth[i] = friedman_function(Vector(out.inputs.row(i).transpose()));
+  }
   out.target = with_noise(out.truth, options.noise_sd, options.seed);
   for (Index j = 1; j <= options.dimension; ++j) out.names.push_back(fmt::format("x{}", j));
   return out;
@@ -127,6 +149,7 @@ GridDesign grid_with_holes(const GridOptions& options) {
   for (Index hole = 0; hole < options.holes; ++hole) punch_hole(options, rng, missing);
   GridDesign design;
   for (std::size_t cell = 0; cell < missing.size(); ++cell) {
+    look(static_cast<Index>(cell));
     const bool lost = rng.uniform() < options.missing_fraction;  // drawn for every cell
     const bool gone = lost || missing[cell];
     (gone ? design.missing_cells : design.observed_cells).push_back(static_cast<Index>(cell));

@@ -12,7 +12,7 @@ namespace mercer::linalg {
 class Cholesky {
  public:
   /// Factors a (its lower triangle is read) in place. Throws NotPositiveDefinite, which names the
-  /// pivot and says what can be done.
+  /// pivot and says what can be done, or Interrupted after Ctrl-C.
   explicit Cholesky(Matrix a);
 
   Index size() const { return l_.rows(); }

@@ -54,7 +54,7 @@ struct RegressionModel {
 
 struct LikelihoodValue {
   bool known = false;
-  double value = 0, low = 0, high = 0;  // standardised units; exact methods have low = high
+  double value = 0, low = 0, high = 0;  // on the scale of the model; exact methods have low = high
   std::string method;                   // "cholesky", "cholesky-subset" or "none"
   Index rows = 0;
   Vector gradient;  // in the log parameters, at the values kept; empty when not computed

@@ -53,6 +53,7 @@ class Trainer {
   void set_bounds();
   void load_checkpoint();
   void write_checkpoint();
+  [[noreturn]] void keep_and_stop();
   Stage make_stage(const std::string& name, Index rows) const;
   optim::MinimizeResult climb(const Stage& stage, const Vector& start, double share_from,
                               double share_to);
@@ -170,19 +171,25 @@ optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, do
     return progress_({stage.name, share_from + (share_to - share_from) * done,
                       fmt::format("step {}, log likelihood {:.6g}", it.number, -it.value * rows)});
   };
-  auto result = optim::lbfgs(logged, start, box_, options, observer);
-  add(result);
-  if (result.stop == StopReason::interrupted) {
-    if (unsaved_) write_checkpoint();
-    throw Interrupted(
-        options_.checkpoint.empty()
-            ? "interrupted while learning; with --checkpoint FILE the same command "
-              "would go on from here"
-            : fmt::format("interrupted while learning; '{}' holds {} evaluations, the "
-                          "same command goes on from there",
-                          options_.checkpoint, log_.evaluations().size()));
+  optim::MinimizeResult result;
+  try {
+    result = optim::lbfgs(logged, start, box_, options, observer);
+  } catch (const Interrupted&) {  // in the middle of a factorisation
+    result.stop = StopReason::interrupted;
   }
+  add(result);
+  if (result.stop == StopReason::interrupted) keep_and_stop();
   return result;
+}
+
+void Trainer::keep_and_stop() {
+  if (unsaved_) write_checkpoint();
+  throw Interrupted(options_.checkpoint.empty()
+                        ? "interrupted while learning; with --checkpoint FILE the same command "
+                          "would go on from here"
+                        : fmt::format("interrupted while learning; '{}' holds {} evaluations, the "
+                                      "same command goes on from there",
+                                      options_.checkpoint, log_.evaluations().size()));
 }
 
 void Trainer::add(const optim::MinimizeResult& result) {

@@ -149,6 +149,16 @@ class TargetTest(CliCase):
             self.assertTrue(all(0 < abs(m) < 2 * scale for m in means))
 
 
+class UnitsTest(CliCase):
+    def test_a_likelihood_names_its_units(self):
+        self.write("d.csv", "a,y\n" + rows(20, lambda i: i, lambda i: 3 * math.sin(i)))
+        words = ("fit", "d.csv", "--train", "none")
+        scaled = self.json(*words)["log_marginal_likelihood"]
+        raw = self.json(*words, "--no-standardize")["log_marginal_likelihood"]
+        self.assertEqual((scaled["units"], raw["units"]), ("standardised", "data"))
+        self.assertIn("units of the data", self.mercer(*words, "--no-standardize").stdout)
+
+
 class PackedTest(CliCase):
     def test_a_name_in_gz_is_gzip_everywhere(self):
         self.write("d.csv", "a,y\n" + rows(20, lambda i: i, math.sin))

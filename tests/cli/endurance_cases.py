@@ -4,6 +4,7 @@ import os
 import pty
 import signal
 import subprocess
+import threading
 import time
 
 from harness import TIMEOUT, CliCase, run, start
@@ -77,6 +78,42 @@ class InterruptionTest(CliCase):
         _, errors = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, 130, errors)
         self.assertEqual(os.listdir(self.folder), [])
+
+    def stops_at_once(self, words, files, delay):
+        """SIGINT after `delay` seconds ends the run within two more, with 130 and no other files."""
+        process = start(*words, cwd=self.folder)
+        time.sleep(delay)
+        self.assertIsNone(process.poll(), "it ended before it could be interrupted")
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, errors = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertIn("interrupted", errors)
+        # Far less than the run had left, and enough for a busy machine.
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual(sorted(os.listdir(self.folder)), files)
+
+    def test_ctrl_c_while_generating(self):
+        self.stops_at_once(("generate", "friedman", "-n", 20000000, "-o", "g.csv"), [], 1)
+        self.stops_at_once(("generate", "gp", "-n", 12000, "-o", "g.csv"), [], 3)
+
+    def test_ctrl_c_while_reading_a_file(self):
+        os.mkfifo(self.folder / "d.csv")  # a file without an end
+
+        def feed():
+            try:
+                with open(self.folder / "d.csv", "w", encoding="ascii") as file:
+                    file.write("a,b,y\n")
+                    while True:
+                        file.write("1.25,2.5,3.75\n" * 1000)
+            except BrokenPipeError:
+                pass
+        for words in (("fit", "d.csv", "-m", "m.mcr"),
+                      ("split", "d.csv", "--train-out", "a.csv", "--test-out", "b.csv")):
+            feeder = threading.Thread(target=feed, daemon=True)
+            feeder.start()
+            self.stops_at_once(words, ["d.csv"], 0.5)
+            feeder.join(timeout=TIMEOUT)
 
     def test_killed_and_resumed_is_the_same_to_the_last_bit(self):
         self.generate("d.csv", "friedman", "-n", 1400, "-d", 8)

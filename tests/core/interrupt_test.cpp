@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+#include "mercer/core/error.hpp"
+
 namespace mercer {
 namespace {
 
@@ -23,6 +25,14 @@ TEST(Interrupt, CanBeAskedForWithoutASignal) {
   clear_interrupt();
   request_interrupt();
   EXPECT_TRUE(interrupt_requested());
+  clear_interrupt();
+}
+
+TEST(Interrupt, LoopsWithoutAnObserverStopByException) {
+  clear_interrupt();
+  EXPECT_NO_THROW(stop_if_interrupted("counting"));
+  request_interrupt();
+  EXPECT_THROW(stop_if_interrupted("counting"), Interrupted);
   clear_interrupt();
 }
 

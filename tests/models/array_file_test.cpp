@@ -69,7 +69,7 @@ TEST_F(ArrayFileTest, ANewerVersionIsRefusedWithASentence) {
     parse_array_file(newer, "new.mcr", "model");
     FAIL();
   } catch (const ModelFileError& error) {
-    EXPECT_NE(std::string(error.what()).find("use a newer mercer"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("of a newer mercer"), std::string::npos);
   }
 }
 

@@ -96,7 +96,9 @@ TEST_P(SdErrorBound, HoldsAgainstLongDouble) {
   EXPECT_LE(error, p.sd_error_bound);
   EXPECT_GT(p.sd_error_bound, 0);
   // Useful as well: on ordinary problems far below any noise.
-  if (c.noise >= 1e-2) EXPECT_LE(p.sd_error_bound, 1e-3 * std::sqrt(c.noise));
+  if (c.noise >= 1e-2) {
+    EXPECT_LE(p.sd_error_bound, 1e-3 * std::sqrt(c.noise));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
