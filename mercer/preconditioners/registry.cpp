@@ -6,7 +6,9 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
+#include "mercer/preconditioners/fitc.hpp"
 #include "mercer/preconditioners/jacobi.hpp"
+#include "mercer/preconditioners/nystrom.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
 
 namespace mercer::preconditioners {
@@ -22,9 +24,7 @@ PreconditionerInfo none_info() {
 // "none" first; the rest from the simplest to the default.
 const auto& registry() {
   static const std::array all = {
-      none_info(),
-      jacobi_info(),
-      pivoted_cholesky_info(),
+      none_info(), jacobi_info(), nystrom_info(), fitc_info(), pivoted_cholesky_info(),
   };
   return all;
 }
