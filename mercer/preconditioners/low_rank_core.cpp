@@ -16,6 +16,7 @@ Built build_low_rank(approximations::LowRank approximation, const Vector& d, std
   Built built;
   built.report.rank = core->rank();
   built.report.kernel_values = approximation.kernel_values;
+  built.report.products = approximation.products;
   built.report.bytes = Woodbury::bytes(core->size(), core->rank());
   built.report.notes = std::move(notes);
   const Index left_out = approximation.clipped + core->dropped();

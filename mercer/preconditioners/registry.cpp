@@ -10,6 +10,8 @@
 #include "mercer/preconditioners/jacobi.hpp"
 #include "mercer/preconditioners/nystrom.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
+#include "mercer/preconditioners/spectral.hpp"
+#include "mercer/preconditioners/svd.hpp"
 
 namespace mercer::preconditioners {
 namespace {
@@ -24,7 +26,13 @@ PreconditionerInfo none_info() {
 // "none" first; the rest from the simplest to the default.
 const auto& registry() {
   static const std::array all = {
-      none_info(), jacobi_info(), nystrom_info(), fitc_info(), pivoted_cholesky_info(),
+      none_info(),              //
+      jacobi_info(),            //
+      spectral_info(),          //
+      svd_info(),               //
+      nystrom_info(),           //
+      fitc_info(),              //
+      pivoted_cholesky_info(),  //
   };
   return all;
 }
