@@ -20,6 +20,9 @@ void gram(double alpha, ConstMatrixView a, double beta, MatrixView c);
 /// Solves op(l) x = b in place for lower-triangular l (columns of b in parallel panels).
 void solve_lower(ConstMatrixView l, Transpose op, MatrixView b);
 
+/// b = l b in place for lower-triangular l.
+void multiply_lower(ConstMatrixView l, MatrixView b);
+
 /// out[j] = sum_i x(i, j) y(i, j), summed in fixed chunks.
 void column_dots(ConstMatrixView x, ConstMatrixView y, std::span<double> out);
 

@@ -6,6 +6,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
+#include "mercer/preconditioners/block_jacobi.hpp"
 #include "mercer/preconditioners/fitc.hpp"
 #include "mercer/preconditioners/jacobi.hpp"
 #include "mercer/preconditioners/nystrom.hpp"
@@ -28,6 +29,7 @@ const auto& registry() {
   static const std::array all = {
       none_info(),              //
       jacobi_info(),            //
+      block_jacobi_info(),      //
       spectral_info(),          //
       svd_info(),               //
       nystrom_info(),           //
