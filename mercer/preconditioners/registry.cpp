@@ -8,10 +8,13 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/preconditioners/block_jacobi.hpp"
 #include "mercer/preconditioners/fitc.hpp"
+#include "mercer/preconditioners/ilu.hpp"
 #include "mercer/preconditioners/jacobi.hpp"
 #include "mercer/preconditioners/nystrom.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
+#include "mercer/preconditioners/regularized.hpp"
 #include "mercer/preconditioners/spectral.hpp"
+#include "mercer/preconditioners/ssor.hpp"
 #include "mercer/preconditioners/svd.hpp"
 
 namespace mercer::preconditioners {
@@ -30,6 +33,9 @@ const auto& registry() {
       none_info(),              //
       jacobi_info(),            //
       block_jacobi_info(),      //
+      ssor_info(),              //
+      ilu_info(),               //
+      regularized_info(),       //
       spectral_info(),          //
       svd_info(),               //
       nystrom_info(),           //

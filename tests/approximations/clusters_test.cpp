@@ -65,8 +65,10 @@ TEST(Clusters, ThreadsDoNotMatter) {
 }
 
 TEST(Clusters, TheShortestLengthscaleOfAnExpressionCounts) {
-  const auto kernel =
-      kernels::Kernel::parse("rbf:iso:3 + 2 * matern32:iso:0.5 * linear + periodic:iso:0.01", 2);
+  const auto kernel = kernels::Kernel::parse(
+      "rbf:iso:lengthscale=3 + 2 * matern32:iso:lengthscale=0.5 * linear + "
+      "periodic:iso:lengthscale=0.01",
+      2);
   EXPECT_EQ(shortest_lengthscales(kernel), Vector::Constant(2, 0.5));
   EXPECT_EQ(shortest_lengthscales(kernels::Kernel::parse("linear:iso", 2)), Vector::Ones(2));
 }
