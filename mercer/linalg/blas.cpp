@@ -232,6 +232,27 @@ void solve_lower_right(ConstMatrixView l, Transpose op, MatrixView b) {
   run(parts_of(b.rows(), tile), b.rows() * n * n >= parallel_work, std::ref(body));
 }
 
+void multiply_lower(ConstMatrixView l, MatrixView b) {
+  use_serial_blas();
+  const Index n = l.rows();
+  if (l.cols() != n)
+    throw DimensionMismatch("multiply_lower: columns of l", l.cols(), "rows of l", n);
+  if (b.rows() != n) throw DimensionMismatch("multiply_lower: rows of b", b.rows(), "rows of l", n);
+  if (n == 0 || b.cols() == 0) return;
+
+  // From the last block of rows up, so that the rows above are still those of the argument.
+  const Index ld = leading_dimension(l), ldb = leading_dimension(b);
+  for (Index k = (n - 1) / tile * tile; k >= 0; k -= tile) {
+    const Index nb = std::min(tile, n - k);
+    cblas_dtrmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit,
+                detail::blas_int(nb), detail::blas_int(b.cols()), 1.0, l.data() + k + k * ld,
+                detail::blas_int(ld), b.data() + k, detail::blas_int(ldb));
+    if (k > 0)
+      gemm(1.0, l.block(k, 0, nb, k), Transpose::no, b.topRows(k), Transpose::no, 1.0,
+           b.middleRows(k, nb));
+  }
+}
+
 void column_dots(ConstMatrixView x, ConstMatrixView y, std::span<double> out) {
   use_serial_blas();
   const Index n = x.rows(), t = x.cols();

@@ -22,6 +22,8 @@ void solve_lower(ConstMatrixView l, Transpose op, MatrixView b);
 
 /// b = b op(l)^-1 in place for lower-triangular l (rows of b in parallel panels).
 void solve_lower_right(ConstMatrixView l, Transpose op, MatrixView b);
+/// b = l b in place for lower-triangular l.
+void multiply_lower(ConstMatrixView l, MatrixView b);
 
 /// out[j] = sum_i x(i, j) y(i, j), summed in fixed chunks.
 void column_dots(ConstMatrixView x, ConstMatrixView y, std::span<double> out);

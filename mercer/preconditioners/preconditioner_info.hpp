@@ -8,17 +8,16 @@
 #include <string>
 #include <string_view>
 
+#include "mercer/approximations/landmarks.hpp"
 #include "mercer/core/options.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 #include "mercer/operators/kernel_operator.hpp"
 
 namespace mercer::preconditioners {
 
-/// How landmarks are drawn: at random, by k-means++ seeding, by approximate ridge leverage scores.
-enum class Landmarks { uniform, kmeans, leverage };
-std::string_view to_string(Landmarks landmarks);
-/// Throws InvalidArgument that lists the names there are.
-Landmarks landmarks(std::string_view name);
+using approximations::Landmarks;  // how landmarks are drawn
+using approximations::landmarks;
+using approximations::to_string;
 
 /// Unset: the preconditioner's own default. An option that a preconditioner does not take is
 /// refused (PreconditionerInfo::takes).

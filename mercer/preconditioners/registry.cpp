@@ -6,10 +6,18 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
+#include "mercer/preconditioners/block_jacobi.hpp"
+#include "mercer/preconditioners/fitc.hpp"
 #include "mercer/preconditioners/hybrid.hpp"
+#include "mercer/preconditioners/ilu.hpp"
 #include "mercer/preconditioners/jacobi.hpp"
+#include "mercer/preconditioners/nystrom.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
+#include "mercer/preconditioners/regularized.hpp"
 #include "mercer/preconditioners/rpcholesky.hpp"
+#include "mercer/preconditioners/spectral.hpp"
+#include "mercer/preconditioners/ssor.hpp"
+#include "mercer/preconditioners/svd.hpp"
 #include "mercer/preconditioners/vecchia.hpp"
 
 namespace mercer::preconditioners {
@@ -25,8 +33,22 @@ PreconditionerInfo none_info() {
 // "none" first; the rest from the simplest to the default.
 const auto& registry() {
   static const std::array all = {
-      none_info(),       jacobi_info(),  pivoted_cholesky_info(),
-      rpcholesky_info(), vecchia_info(), hybrid_info(),
+      // clang-format off
+      none_info(),
+      jacobi_info(),
+      block_jacobi_info(),
+      ssor_info(),
+      ilu_info(),
+      regularized_info(),
+      spectral_info(),
+      svd_info(),
+      nystrom_info(),
+      fitc_info(),
+      pivoted_cholesky_info(),
+      rpcholesky_info(),
+      vecchia_info(),
+      hybrid_info(),
+      // clang-format on
   };
   return all;
 }

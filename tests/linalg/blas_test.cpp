@@ -144,6 +144,23 @@ TEST(Blas, SolvesWithALowerTriangleOnTheRight) {
   }
 }
 
+TEST(Blas, MultiplyLowerReadsTheLowerTriangleOnly) {
+  for (const int n : {1, 255, 257, 600})
+    for (const int columns : {1, 300}) {
+      const Matrix l = random_matrix(n, n, 6), x = random_matrix(n, columns, 7);
+      const Matrix lower = l.triangularView<Eigen::Lower>();
+      Matrix b = x, again = x;
+      {
+        const WithThreads scope(1);
+        multiply_lower(l, b);
+      }
+      const WithThreads scope(3);
+      multiply_lower(l, again);
+      EXPECT_LE((b - lower.lazyProduct(x)).cwiseAbs().maxCoeff(), product_tolerance(n));
+      EXPECT_TRUE(same_bits(b, again));
+    }
+}
+
 TEST(Blas, ColumnDotsDoNotDependOnOtherColumnsOrThreads) {
   const Matrix x = random_matrix(20001, 4, 8), y = random_matrix(20001, 4, 9);
   std::vector<double> all(4), one(1), threaded(4);

@@ -1,0 +1,54 @@
+#include "mercer/preconditioners/fitc.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "mercer/approximations/detail/panels.hpp"
+#include "mercer/approximations/nystrom.hpp"
+#include "mercer/core/error.hpp"
+#include "mercer/preconditioners/low_rank_core.hpp"
+
+namespace mercer::preconditioners {
+namespace {
+
+constexpr auto default_landmarks = Landmarks::uniform;
+// K - F F' is the difference of numbers of size K: below minus this, it is more than rounding.
+constexpr double rounding = 1e-10;
+
+Built make_fitc(const Target& target, const PreconditionerOptions& options) {
+  const Index n = target.k.size();
+  if (!(target.noise_variance > 0) || !std::isfinite(target.noise_variance))
+    throw InvalidArgument(
+        fmt::format("fitc: the noise variance is {}, but must be positive", target.noise_variance));
+  const auto landmarks = landmark_options(n, target.noise_variance, options, default_landmarks);
+  auto approximation = approximations::nystrom(target.k, landmarks);
+  const Vector diagonal = target.k.diagonal();
+  Vector d = diagonal - approximations::detail::squared_rows(approximation.factor);
+  const auto negative = (d.array() < -rounding * diagonal.array()).count();
+  d = d.cwiseMax(0.0).array() + target.noise_variance;
+  std::string notes = rank_note(n, options);
+  if (approximation.exhausted)
+    notes += fmt::format("only {} distinct landmarks; ", approximation.pivots.size());
+  if (negative > 0)
+    notes += fmt::format("{} entries of the diagonal of K - F F' raised to zero; ", negative);
+  return build_low_rank(std::move(approximation), d, std::move(notes));
+}
+
+Cost fitc_cost(Index n, Index, const PreconditionerOptions& options) {
+  auto cost = nystrom_cost(n, landmark_options(n, 1.0, options, default_landmarks));
+  cost.peak_bytes += 24.0 * static_cast<double>(n);
+  return cost;
+}
+
+}  // namespace
+
+PreconditionerInfo fitc_info() {
+  return {.name = "fitc",
+          .summary = "landmark columns and the whole diagonal of K plus noise",
+          .make = make_fitc,
+          .cost = fitc_cost,
+          .takes = {.rank = true, .landmarks = true}};
+}
+
+}  // namespace mercer::preconditioners

@@ -1,0 +1,61 @@
+#include "mercer/preconditioners/low_rank_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mercer/approximations/nystrom.hpp"
+#include "mercer/core/error.hpp"
+#include "mercer/preconditioners/woodbury.hpp"
+
+namespace mercer::preconditioners {
+
+Built build_low_rank(approximations::LowRank approximation, const Vector& d, std::string notes) {
+  auto core = std::make_unique<Woodbury>(std::move(approximation.factor), d);
+  Built built;
+  built.report.rank = core->rank();
+  built.report.kernel_values = approximation.kernel_values;
+  built.report.products = approximation.products;
+  built.report.bytes = Woodbury::bytes(core->size(), core->rank());
+  built.report.notes = std::move(notes);
+  const Index left_out = approximation.clipped + core->dropped();
+  if (left_out > 0)
+    built.report.notes += fmt::format("{} directions below rounding left out; ", left_out);
+  if (approximation.trace > 0)
+    built.report.notes += fmt::format("{:.3g} % of the trace of K left",
+                                      100 * approximation.trace_error / approximation.trace);
+  built.preconditioner = std::move(core);
+  return built;
+}
+
+Built build_low_rank(approximations::LowRank approximation, double noise_variance,
+                     std::string notes) {
+  if (!(noise_variance > 0) || !std::isfinite(noise_variance))
+    throw InvalidArgument(fmt::format(
+        "preconditioner: the noise variance is {}, but must be positive", noise_variance));
+  const Vector d = Vector::Constant(approximation.factor.rows(), noise_variance);
+  return build_low_rank(std::move(approximation), d, std::move(notes));
+}
+
+approximations::LandmarkOptions landmark_options(Index n, double noise_variance,
+                                                 const PreconditionerOptions& options,
+                                                 Landmarks otherwise) {
+  return {.count = std::max<Index>(effective_rank(n, options), 1),
+          .choice = options.landmarks.value_or(otherwise),
+          .noise_variance = noise_variance,
+          .seed = options.seed};
+}
+
+Cost nystrom_cost(Index n, const approximations::LandmarkOptions& landmarks) {
+  const Index rank = std::min(landmarks.count, n);
+  const double bytes = Woodbury::bytes(n, rank);
+  return {
+      .bytes = bytes,
+      .peak_bytes = std::max(bytes, approximations::nystrom_bytes(n, landmarks)),
+      .kernel_values = approximations::nystrom_kernel_values(n, landmarks),
+      .build_flops = approximations::nystrom_flops(n, landmarks) + Woodbury::build_flops(n, rank),
+      .apply_flops = Woodbury::apply_flops(n, rank)};
+}
+
+}  // namespace mercer::preconditioners

@@ -1,0 +1,25 @@
+// A low-rank approximation of K made invertible: F F' + D through Woodbury, and its report. What
+// nystrom, fitc, spectral and svd have in common.
+#pragma once
+
+#include <string>
+
+#include "mercer/approximations/low_rank.hpp"
+#include "mercer/preconditioners/preconditioner_info.hpp"
+
+namespace mercer::preconditioners {
+
+/// P = F F' + diag(d). `notes` opens the report's; each note ends with "; ".
+Built build_low_rank(approximations::LowRank approximation, const Vector& d, std::string notes);
+/// P = F F' + noise_variance I. Throws unless the noise is positive.
+Built build_low_rank(approximations::LowRank approximation, double noise_variance,
+                     std::string notes);
+
+/// The landmarks that the options ask for, `otherwise` when they leave it open.
+approximations::LandmarkOptions landmark_options(Index n, double noise_variance,
+                                                 const PreconditionerOptions& options,
+                                                 Landmarks otherwise);
+/// What Nystrom with these landmarks and Woodbury after it cost.
+Cost nystrom_cost(Index n, const approximations::LandmarkOptions& landmarks);
+
+}  // namespace mercer::preconditioners

@@ -1,0 +1,86 @@
+#include "mercer/preconditioners/regularized.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/krylov/cg.hpp"
+#include "mercer/operators/cost.hpp"
+#include "mercer/operators/tiled_operator.hpp"
+
+namespace mercer::preconditioners {
+namespace {
+
+using operators::Precision;
+using operators::TiledOperator;
+
+// Products of an inner solve, for the planner; on concrete with noise 1e-4 it took 30 to 170.
+constexpr double typical_inner_products = 50;
+
+double checked_shift(double noise_variance, double delta) {
+  if (!(noise_variance >= 0) || !std::isfinite(noise_variance))
+    throw InvalidArgument(fmt::format(
+        "regularized: the noise variance is {}, but must be zero or positive", noise_variance));
+  if (!(delta > 0) || !std::isfinite(delta))
+    throw InvalidArgument(fmt::format("regularized: delta is {}, but must be positive", delta));
+  return noise_variance + delta;
+}
+
+std::unique_ptr<operators::KernelOperator> fast_unless_given(const Target& target) {
+  if (target.fast != nullptr) return nullptr;
+  return std::make_unique<TiledOperator>(target.k.kernel(), target.k.points(), Precision::float32);
+}
+
+Built make_regularized(const Target& target, const PreconditionerOptions& options) {
+  const double delta = options.delta.value_or(default_delta(target.noise_variance));
+  const double tolerance = options.inner_tolerance.value_or(default_inner_tolerance);
+  Built built;
+  built.preconditioner = std::make_unique<Regularized>(target, delta, tolerance);
+  const auto& x = target.k.points();
+  if (target.fast == nullptr) built.report.bytes = operators::tiled_bytes(x.rows(), x.cols(), 1);
+  built.report.notes =
+      fmt::format("delta {:.3g}, solved inside to {:.1e} with float32 products", delta, tolerance);
+  return built;
+}
+
+Cost regularized_cost(Index n, Index d, const PreconditionerOptions&) {
+  const auto points = static_cast<double>(n);
+  const double bytes = operators::tiled_bytes(n, d, 1) + krylov::cg_bytes(n, 1, false);
+  return {.bytes = bytes,
+          .peak_bytes = bytes,
+          .build_flops = points * static_cast<double>(d) * std::log2(points + 1),
+          .apply_flops = typical_inner_products * krylov::cg_flops(n, 1),
+          .apply_products = typical_inner_products};
+}
+
+}  // namespace
+
+double default_delta(double noise_variance) {
+  return noise_variance > 0 ? 10 * noise_variance : 1e-3;
+}
+
+PreconditionerInfo regularized_info() {
+  return {.name = "regularized",
+          .summary = "K plus more noise, solved by inner iterations in float32",
+          .make = make_regularized,
+          .cost = regularized_cost,
+          .takes = {.delta = true, .inner_tolerance = true},
+          .fixed = false,
+          .has_log_det = false,
+          .can_sample = false};
+}
+
+Regularized::Regularized(const Target& target, double delta, double inner_tolerance)
+    : inner_(inner_tolerance, "regularized"),
+      own_fast_(fast_unless_given(target)),
+      exact_(target.k, checked_shift(target.noise_variance, delta)),
+      fast_(own_fast_ ? *own_fast_ : *target.fast, exact_.shift()) {}
+
+void Regularized::solve(ConstMatrixView r, MatrixView z) const {
+  if (r.rows() != size())
+    throw DimensionMismatch("Regularized: rows of r", r.rows(), "size", size());
+  inner_(exact_, &fast_, r, z);
+}
+
+}  // namespace mercer::preconditioners
