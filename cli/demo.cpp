@@ -50,7 +50,7 @@ Simulated simulate(std::uint64_t seed) {
 }
 
 std::string truth_table(const models::RegressionModel& model) {
-  const auto learned = original(model.problem, model.scaling);
+  const auto learned = models::original(model.problem, model.scaling);
   const auto lengthscales = learned.lengthscales();
   Table table("lrr", {"", "truth", "learned"});
   table.row({"signal sd", number(std::sqrt(kSignalVariance)),
@@ -68,7 +68,7 @@ struct Resolved {
 };
 Resolved solve_again(const Simulated& data, const models::RegressionModel& model,
                      const std::string& solver, double tolerance, const Console& console) {
-  const auto values = standardised(model.problem);
+  const auto values = models::standardised(model.problem);
   models::FitOptions options;
   options.method.kernel = "matern52";
   options.method.lengthscale = values.lengthscales();

@@ -8,14 +8,14 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/format.hpp"
-#include "cli/units.hpp"
+#include "mercer/models/hyperparameters.hpp"
 
 namespace mercer::cli {
 namespace {
 
 constexpr std::size_t kLengthscalesShown = 12;
 
-std::string leaf_text(const LeafValues& leaf, const std::vector<std::string>& names) {
+std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::string>& names) {
   if (leaf.lengthscales.empty()) return "";
   std::vector<std::size_t> order(leaf.lengthscales.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -44,7 +44,7 @@ std::string leaf_text(const LeafValues& leaf, const std::vector<std::string>& na
 }  // namespace
 
 std::string hyperparameters_text(const models::RegressionModel& model) {
-  const auto values = original(model.problem, model.scaling);
+  const auto values = models::original(model.problem, model.scaling);
   const auto names = model.schema.encoded_names();
   std::string text = fmt::format("Parameters   signal sd {}, noise sd {} (units of {})\n",
                                  number(std::sqrt(values.signal_variance)),

@@ -7,7 +7,7 @@
 namespace mercer::cli {
 namespace {
 
-Json values_json(const Hyperparameters& values) {
+Json values_json(const models::Hyperparameters& values) {
   Json json;
   put(json, "signal_variance", values.signal_variance);
   put(json, "noise_variance", values.noise_variance);
@@ -76,8 +76,8 @@ Json plan_json(const models::Plan& plan) {
 
 Json hyperparameters_json(const inference::RegressionProblem& problem,
                           const data::Scaling& scaling) {
-  Json json = values_json(original(problem, scaling));
-  Json scaled = values_json(standardised(problem));
+  Json json = values_json(models::original(problem, scaling));
+  Json scaled = values_json(models::standardised(problem));
   Json parameters = Json::object();
   const auto names = problem.parameter_names();
   const Vector logs = problem.log_parameters();

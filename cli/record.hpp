@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/units.hpp"
 #include "mercer/data/dataset.hpp"
+#include "mercer/models/hyperparameters.hpp"
 #include "mercer/models/regression.hpp"
 #include "mercer/models/scores.hpp"
 

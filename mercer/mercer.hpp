@@ -6,19 +6,21 @@
 #pragma once
 
 // models: from a table to certified predictions.
-#include "mercer/models/array_file.hpp"  // the container behind model files
-#include "mercer/models/compare.hpp"     // solvers x preconditioners
-#include "mercer/models/options.hpp"     // what a user may ask for
-#include "mercer/models/plan.hpp"        // what a run would cost, before it starts
-#include "mercer/models/regression.hpp"  // fit, solve, RegressionModel, Predictor
-#include "mercer/models/scores.hpp"      // rmse, nll, crps, coverage
-#include "mercer/models/simulate.hpp"    // draws from a Gaussian process
+#include "mercer/models/array_file.hpp"       // the container behind model files
+#include "mercer/models/compare.hpp"          // solvers x preconditioners
+#include "mercer/models/hyperparameters.hpp"  // in the units of the data
+#include "mercer/models/options.hpp"          // what a user may ask for
+#include "mercer/models/plan.hpp"             // what a run would cost, before it starts
+#include "mercer/models/regression.hpp"       // fit, solve, RegressionModel, Predictor
+#include "mercer/models/scores.hpp"           // rmse, nll, crps, coverage
+#include "mercer/models/simulate.hpp"         // draws from a Gaussian process
 #include "mercer/models/version.hpp"
 
 // data: CSV in and out, columns and categories, scaling, splits, simulated data.
+#include "mercer/data/byte_sink.hpp"
 #include "mercer/data/csv_reader.hpp"
 #include "mercer/data/csv_writer.hpp"
-#include "mercer/data/dataset.hpp"         // read_dataset, make_dataset
+#include "mercer/data/dataset.hpp"         // read_dataset, make_dataset, take_rows
 #include "mercer/data/predict_stream.hpp"  // rows for an existing schema, block by block
 #include "mercer/data/scaling.hpp"
 #include "mercer/data/schema.hpp"

@@ -9,6 +9,7 @@
 #include "mercer/operators/detail/gradient.hpp"
 #include "mercer/operators/detail/matrix.hpp"
 #include "mercer/operators/detail/product.hpp"
+#include "mercer/operators/detail/shapes.hpp"
 
 namespace mercer::operators {
 namespace {
@@ -164,11 +165,7 @@ const Matrix& StoredOperator::points() const { return impl_->points; }
 Precision StoredOperator::precision() const { return impl_->precision; }
 
 void StoredOperator::apply(ConstMatrixView x, MatrixView y) const {
-  if (x.rows() != size() || y.rows() != size())
-    throw DimensionMismatch("stored product: rows of x and y",
-                            x.rows() != size() ? x.rows() : y.rows(), "points", size());
-  if (x.cols() != y.cols())
-    throw DimensionMismatch("stored product: columns of x", x.cols(), "columns of y", y.cols());
+  detail::check_product("stored product", size(), x, y);
   count_products(x.cols());
   if (x.cols() == 0 || size() == 0) return;
   const double factor = impl_->program.outer_factor;
@@ -182,11 +179,7 @@ void StoredOperator::columns(std::span<const Index> which, MatrixView out) const
 
 void StoredOperator::apply_with_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
                                          VectorView gradient) const {
-  if (u.rows() != size() || v.rows() != size() || kv.rows() != size())
-    throw DimensionMismatch("stored product with gradient: rows of u", u.rows(), "points", size());
-  if (u.cols() != v.cols() || kv.cols() != v.cols())
-    throw DimensionMismatch("stored product with gradient: columns of u", u.cols(), "columns of v",
-                            v.cols());
+  detail::check_product_with_gradient("stored product with gradient", size(), u, v, kv);
   detail::product_with_gradient(impl_->program, impl_->sorted, u, v, kv, gradient);
   count_products(v.cols());
 }

@@ -8,19 +8,10 @@
 #include "mercer/operators/detail/gradient.hpp"
 #include "mercer/operators/detail/matrix.hpp"
 #include "mercer/operators/detail/product.hpp"
+#include "mercer/operators/detail/shapes.hpp"
 
 namespace mercer::operators {
 namespace {
-
-void check_shapes(const char* what, Index n, ConstMatrixView x, const Eigen::Ref<Matrix>& y) {
-  if (x.rows() != n)
-    throw DimensionMismatch(std::string(what) + ": rows of x", x.rows(), "points", n);
-  if (y.rows() != n)
-    throw DimensionMismatch(std::string(what) + ": rows of y", y.rows(), "points", n);
-  if (x.cols() != y.cols())
-    throw DimensionMismatch(std::string(what) + ": columns of x", x.cols(), "columns of y",
-                            y.cols());
-}
 
 // Rows of the left point set are independent tasks: enough of them, each with enough to do.
 Index cross_block(Index rows) { return rows >= 2048 ? 256 : 64; }
@@ -53,7 +44,7 @@ const Matrix& TiledOperator::points() const { return impl_->points; }
 Precision TiledOperator::precision() const { return impl_->precision; }
 
 void TiledOperator::apply(ConstMatrixView x, MatrixView y) const {
-  check_shapes("tiled product", size(), x, y);
+  detail::check_product("tiled product", size(), x, y);
   detail::symmetric_product(impl_->program, impl_->sorted, impl_->precision, x, y);
   count_products(x.cols());
 }
@@ -64,8 +55,7 @@ void TiledOperator::columns(std::span<const Index> which, MatrixView out) const 
 
 void TiledOperator::apply_with_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
                                         VectorView gradient) const {
-  check_shapes("tiled product with gradient", size(), u, kv);
-  check_shapes("tiled product with gradient", size(), v, kv);
+  detail::check_product_with_gradient("tiled product with gradient", size(), u, v, kv);
   detail::product_with_gradient(impl_->program, impl_->sorted, u, v, kv, gradient);
   count_products(v.cols());
 }

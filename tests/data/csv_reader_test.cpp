@@ -267,5 +267,41 @@ TEST(CsvReader, SkippedColumnsMayHoldAnything) {
   message_of<InvalidArgument>([&] { other.select({.numeric = {1}, .text = {1}, .hint = {}}); });
 }
 
+// Standard input replaced by a pipe, and put back at the end.
+class StandardInput {
+ public:
+  explicit StandardInput(const std::string& text) : before_(dup(STDIN_FILENO)) {
+    int ends[2] = {-1, -1};
+    if (pipe(ends) != 0) throw Error("no pipe");
+    EXPECT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    close(ends[1]);
+    dup2(ends[0], STDIN_FILENO);
+    close(ends[0]);
+  }
+  ~StandardInput() {
+    dup2(before_, STDIN_FILENO);
+    close(before_);
+  }
+  StandardInput(const StandardInput&) = delete;
+  StandardInput& operator=(const StandardInput&) = delete;
+
+ private:
+  int before_;
+};
+
+TEST(CsvReader, ADashIsStandardInput) {
+  for (const bool packed : {false, true}) {
+    const std::string text = "a,y\n1,2\n3,x\n";
+    const StandardInput input(packed ? testing::gzipped(text) : text);
+    CsvReader reader("-");
+    EXPECT_EQ(reader.header(), (std::vector<std::string>{"a", "y"}));
+    CsvBlock block;
+    ASSERT_TRUE(reader.next(block, 1));
+    EXPECT_EQ(block.values, (std::vector<double>{1, 2}));
+    expect_contains(message_of<DataError>([&] { reader.next(block, 1); }),
+                    {"standard input", "line 3", "'x'"});
+  }
+}
+
 }  // namespace
 }  // namespace mercer::data

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "mercer/core/interrupt.hpp"
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
@@ -153,6 +154,28 @@ TEST(CsvWriter, AnyTextReadsBack) {
       if (cells[i].find_first_not_of(" \t") != std::string::npos)
         RC_ASSERT(block.text[0][i] == cells[i]);
   }));
+}
+
+TEST(CsvWriter, ADashIsStandardOutput) {
+  ::testing::internal::CaptureStdout();
+  {
+    CsvWriter out("-", {"a", "b"});
+    out.number(1.5).text("x y").end_row();
+    out.close();
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "a,b\n1.5,x y\n");
+  EXPECT_FALSE(std::filesystem::exists("-"));
+}
+
+TEST(CsvWriter, CtrlCEndsALongFile) {
+  const testing::TemporaryFolder folder;
+  {
+    CsvWriter out(folder.file("out.csv"), {"a"});
+    request_interrupt();
+    EXPECT_THROW(for (int i = 0; i < 1000000; ++i) out.number(i).end_row(), Interrupted);
+    clear_interrupt();
+  }
+  EXPECT_EQ(folder.count(), 0U);
 }
 
 }  // namespace

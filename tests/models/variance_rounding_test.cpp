@@ -54,8 +54,7 @@ Vector exact_sd(const RegressionModel& model, Shape shape, const Matrix& at) {
   if (a.cols() > 0) {
     const RealMatrix ha = llt.solve(a);
     const RealMatrix m = a.transpose() * ha;
-    const RealMatrix q = model.problem.basis(xs).cast<Real>().transpose() -
-                         ha.transpose() * ks;
+    const RealMatrix q = model.problem.basis(xs).cast<Real>().transpose() - ha.transpose() * ks;
     const RealMatrix mq = m.llt().solve(q);
     latent += (q.array() * mq.array()).colwise().sum().matrix().transpose();
   }

@@ -7,7 +7,7 @@
 
 #include "mercer/models/regression.hpp"
 
-namespace mercer::cli {
+namespace mercer::models {
 
 struct LeafValues {
   std::string kernel;                // "matern52"
@@ -30,4 +30,4 @@ Hyperparameters standardised(const inference::RegressionProblem& problem);
 /// the scale of their input (but `periodic` has lengthscales without a unit, and a period with).
 Hyperparameters original(const inference::RegressionProblem& problem, const data::Scaling& scaling);
 
-}  // namespace mercer::cli
+}  // namespace mercer::models

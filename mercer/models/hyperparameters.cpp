@@ -1,6 +1,6 @@
-#include "cli/units.hpp"
+#include "mercer/models/hyperparameters.hpp"
 
-namespace mercer::cli {
+namespace mercer::models {
 namespace {
 
 using kernels::Node;
@@ -57,4 +57,4 @@ Hyperparameters original(const inference::RegressionProblem& problem,
   return out;
 }
 
-}  // namespace mercer::cli
+}  // namespace mercer::models
