@@ -127,7 +127,8 @@ ChosenLandmarks kmeans(const operators::KernelOperator& k, const LandmarkOptions
 
 ChosenLandmarks leverage(const operators::KernelOperator& k, const LandmarkOptions& options) {
   const Index n = k.size();
-  const Vector scores = leverage_scores(k, options.noise_variance, options.pilot, options.seed);
+  Vector scores = leverage_scores(k, options.noise_variance, options.pilot, options.seed);
+  if (options.count < options.pilot) scores = scores.cwiseMin(1.0);
   // Without replacement, in proportion to the scores: the largest log(u) / score first
   // (Efraimidis & Spirakis, 2006). Points of score 0 come last, in random order.
   Rng rng(options.seed, "leverage landmarks");

@@ -12,7 +12,9 @@
 namespace mercer::preconditioners {
 namespace {
 
-constexpr auto default_landmarks = Landmarks::uniform;
+// No more kernel values than uniform; half its iterations, or about as many
+// (approximations/landmarks.hpp).
+constexpr auto default_landmarks = Landmarks::kmeans;
 // K - F F' is the difference of numbers of size K: below minus this, it is more than rounding.
 constexpr double rounding = 1e-10;
 

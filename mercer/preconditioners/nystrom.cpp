@@ -8,7 +8,9 @@
 namespace mercer::preconditioners {
 namespace {
 
-constexpr auto default_landmarks = Landmarks::uniform;
+// No more kernel values than uniform; half its iterations, or about as many
+// (approximations/landmarks.hpp).
+constexpr auto default_landmarks = Landmarks::kmeans;
 
 Built make_nystrom(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();

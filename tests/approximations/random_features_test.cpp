@@ -28,12 +28,12 @@ class FeatureKernels : public ::testing::TestWithParam<std::string> {
   Kernel kernel() const { return Kernel::parse(GetParam(), 3); }
 };
 
-// Each entry of the Gram matrix is the mean of independent draws, so the mean over 400 independent
+// Each entry of the Gram matrix is the mean of independent draws, so the mean over 200 independent
 // matrices lies within 5.5 of its standard errors of k: with 78 entries for each of some 30 kernels
-// a chance of 1e-4 in all. With 200 frequencies that is 0.014: neighbours such as matern32 and
+// a chance of 1e-4 in all. With 200 frequencies each that is 0.02: neighbours such as matern32 and
 // matern52 differ by 0.04.
 TEST_P(FeatureKernels, GramMatrixIsUnbiased) {
-  const Index repeats = 400, n = points().rows();
+  const Index repeats = 200, n = points().rows();
   const Matrix k = kernel().reference_matrix(points(), points());
   const Index count = RandomFeatures::smallest_count(kernel()) + 400;
   Matrix sum = Matrix::Zero(n, n), squares = Matrix::Zero(n, n);
