@@ -45,9 +45,14 @@
 
 // preconditioners, and the approximations of K they are made from.
 #include "mercer/approximations/pivoted_cholesky.hpp"
+#include "mercer/approximations/rpcholesky.hpp"  // can be grown
+#include "mercer/approximations/vecchia.hpp"     // sparse factor of the inverse
+#include "mercer/preconditioners/hybrid.hpp"     // low rank and sparse factor together
 #include "mercer/preconditioners/jacobi.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
 #include "mercer/preconditioners/registry.hpp"  // by the name that users type
+#include "mercer/preconditioners/rpcholesky.hpp"
+#include "mercer/preconditioners/vecchia.hpp"
 #include "mercer/preconditioners/woodbury.hpp"  // P = F F' + D
 
 // krylov: A X = B for symmetric A known by its products.

@@ -115,13 +115,28 @@ struct Candidates {
   }
 };
 
-/// One point against its candidates: the most correlated of them.
-void rank_candidates(const Residual& r, const Candidates& candidates, Neighbours& result) {
+/// Scores -infinity for the `count` candidates nearest to point i.
+void take_nearest(const PointColumns& z, Index i, Index count,
+                  const std::vector<std::int32_t>& which, std::vector<float>& scores) {
+  if (z.rows() == 0) return;
+  detail::BoundedHeap nearest(count);
+  for (std::size_t j = 0; j < which.size(); ++j)
+    nearest.add_one((z.col(which[j]) - z.col(i)).squaredNorm(), static_cast<Index>(j));
+  std::vector<std::int32_t> places(nearest.size());
+  nearest.write(places.data());
+  for (const std::int32_t j : places)
+    scores[static_cast<std::size_t>(j)] = -std::numeric_limits<float>::infinity();
+}
+
+/// One point against its candidates: the nearest of them, then the most correlated.
+void rank_candidates(const Residual& r, const Candidates& candidates, const PointColumns& z,
+                     Index nearest, Neighbours& result) {
   const Vector deviation = deviations(r);
   const Index n = r.x.rows(), tasks = (n + ranked - 1) / ranked;
   std::vector<double> values(static_cast<std::size_t>(tasks), 0.0);
   const auto body = [&](Index task, int) {
     std::vector<std::int32_t> which;
+    std::vector<float> scores;
     Matrix points, k;
     for (Index i = task * ranked; i < std::min(n, (task + 1) * ranked); ++i) {
       candidates.of(i, which);
@@ -136,14 +151,16 @@ void rank_candidates(const Residual& r, const Candidates& candidates, Neighbours
         for (Index j = 0; j < count; ++j) points(j, c) = r.x(which[static_cast<std::size_t>(j)], c);
       operators::cross_matrix(r.kernel, points, r.x.row(i), k);
       values[static_cast<std::size_t>(task)] += static_cast<double>(count);
-      detail::Smallest best(result.most);
-      for (Index j = 0; j < count; ++j) {
-        const Index other = which[static_cast<std::size_t>(j)];
-        double left = k(j, 0);
+      scores.resize(which.size());
+      for (std::size_t j = 0; j < which.size(); ++j) {
+        double left = k(static_cast<Index>(j), 0);
         if (r.factor != nullptr)
-          left -= static_cast<double>(r.factor->col(other).dot(r.factor->col(i)));
-        best.add_one(static_cast<float>(-std::abs(left) / deviation(other)), other);
+          left -= static_cast<double>(r.factor->col(which[j]).dot(r.factor->col(i)));
+        scores[j] = static_cast<float>(-std::abs(left) / deviation(which[j]));
       }
+      take_nearest(z, i, nearest, which, scores);
+      detail::Smallest best(result.most);
+      for (std::size_t j = 0; j < which.size(); ++j) best.add_one(scores[j], which[j]);
       best.write(result.index.data() + i * result.most);
     }
   };
@@ -166,26 +183,31 @@ Neighbours most_correlated(const Residual& r, const NeighbourOptions& options) {
 
   auto result = sized(n, options.count);
   if (result.most == 0) return result;
-  if (n <= (r.factor == nullptr ? options.all_pairs : options.all_pairs_of_residual)) {
+  const Index limit = r.factor == nullptr ? options.all_pairs : options.all_pairs_of_residual;
+  if (!near && n <= limit) {
     search_all(r, n, result);
     return result;
   }
-  result.all_pairs = false;
   const PointColumns z = scaled_points(r.kernel, r.x);
   Neighbours close = sized(n, 0), best = sized(n, result.most);
   if (z.rows() > 0) close = nearest_earlier(z, options.candidates * result.most);
-  if (!near) search_all({r.kernel, r.x, r.noise_variance}, std::max(first_points, best.most), best);
-  result.kernel_values += best.kernel_values;
-  rank_candidates(r, {close, near ? nullptr : &best}, result);
+  if (!near) {
+    result.all_pairs = false;
+    search_all({r.kernel, r.x, r.noise_variance}, std::max(first_points, best.most), best);
+    result.kernel_values += best.kernel_values;
+  }
+  const auto nearest =
+      near ? static_cast<Index>(options.nearest * static_cast<double>(result.most)) : 0;
+  rank_candidates(r, {close, near ? nullptr : &best}, z, nearest, result);
   return result;
 }
 
 double neighbours_kernel_values(Index n, Index count, bool residual) {
   const auto points = static_cast<double>(n);
   const NeighbourOptions limits;
-  if (n <= (residual ? limits.all_pairs_of_residual : limits.all_pairs))
-    return points * (points / 2 + queries);
   const auto candidates = static_cast<double>((limits.candidates + 1) * std::min(count, n));
+  if (n <= (residual ? limits.all_pairs_of_residual : limits.all_pairs))
+    return points * (points / 2 + queries + candidates);
   return points * (static_cast<double>(first_points) + candidates);
 }
 

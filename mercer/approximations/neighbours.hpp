@@ -4,10 +4,12 @@
 //   Source: Kang & Katzfuss (2023), correlation-based ordering of neighbours; nearest neighbours by
 //           a kd-tree (nanoflann) or by tiles of a matrix product.
 //   Cost:   one distance leaf, no F: nearest neighbours, by kd-tree for d <= 6 (N m log N), else by
-//           N^2 d float32 flops in matrix products, less than one product with K. Other kernels:
-//           N^2/2 kernel values. With F: N^2 rank flops more. Above `all_pairs` points only
-//           candidates are looked at: the 3 m nearest, for other kernels also the best of the first
-//           4096 points (which are random ones if the order is).
+//           N^2 d float32 flops in matrix products. With F: the 2 m nearest, of which half of m are
+//           taken because they are the nearest and half because they are the most correlated
+//           (2 N m rank flops); either rule alone was worse on some lengthscales. Other kernels:
+//           N^2/2 kernel values (and N^2 rank flops); above `all_pairs` points only candidates are
+//           looked at, the 2 m nearest and the best of the first 4096 points, which are random ones
+//           if the order is.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +30,7 @@ struct Neighbours {
   Index points = 0;
   std::vector<std::int32_t> index;  // `most` to a point
   double kernel_values = 0;         // single entries of K evaluated
-  bool all_pairs = true;            // false: candidates only
+  bool all_pairs = true;            // false: not a distance, too many points, only candidates
 
   Index count(Index i) const { return std::min(i, most); }
   std::span<const std::int32_t> of(Index i) const {
@@ -37,16 +39,18 @@ struct Neighbours {
 };
 
 struct NeighbourOptions {
-  Index count = 30;                    // at most; N - 1 when larger
-  Index candidates = 3;                // times count, when only candidates are looked at
-  Index all_pairs = 30000;             // points up to which all pairs are looked at, without F
-  Index all_pairs_of_residual = 8192;  // with F
+  Index count = 30;         // at most; N - 1 when larger
+  Index candidates = 2;     // times count: the nearest points that are looked at
+  double nearest = 0.5;     // part of count that is taken for being near; one distance leaf and F
+  Index all_pairs = 30000;  // other kernels: points up to which all pairs are looked at
+  Index all_pairs_of_residual = 8192;  // the same with F
 };
 
 template <class Visitor>
 void visit_fields(NeighbourOptions& o, Visitor&& field) {
   field("count", o.count, NonNegative{});
   field("candidates", o.candidates, Positive{});
+  field("nearest", o.nearest, NonNegative{});
   field("all_pairs", o.all_pairs, NonNegative{});
   field("all_pairs_of_residual", o.all_pairs_of_residual, NonNegative{});
 }

@@ -133,7 +133,9 @@ Vecchia::Vecchia(const operators::KernelOperator& k, double noise_variance, Cons
   noise_variance_ = std::max(noise_variance, options.least_noise * largest);
   const auto columns = ordered_columns<float>(f, order_);
   const Residual r{k.kernel(), x, noise_variance_, f.cols() > 0 ? &columns : nullptr};
-  const auto neighbours = most_correlated(r, {.count = options.neighbours});
+  auto search = options.search;
+  search.count = options.neighbours;
+  const auto neighbours = most_correlated(r, search);
   neighbours_ = neighbours.most;
   kernel_values_ = neighbours.kernel_values;
   all_pairs_ = neighbours.all_pairs;
@@ -286,7 +288,7 @@ double Vecchia::bytes(Index n, Index neighbours) {
 }
 
 double Vecchia::building_bytes(Index n, Index d, Index neighbours, Index rank) {
-  const double candidates = rank > 0 ? 3 : 1;
+  const double candidates = rank > 0 ? 3 : 1;  // and those chosen
   return static_cast<double>(n) *
          (16.0 * static_cast<double>(d) + 4.0 * candidates * static_cast<double>(neighbours) +
           12.0 * static_cast<double>(rank));

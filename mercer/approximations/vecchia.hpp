@@ -22,7 +22,8 @@
 namespace mercer::approximations {
 
 struct VecchiaOptions {
-  Index neighbours = 30;  // at most; N - 1 when larger
+  Index neighbours = 30;         // at most; N - 1 when larger
+  NeighbourOptions search = {};  // how they are found; its count is `neighbours`
   std::uint64_t seed = 0;
   /// The noise variance inside G is at least this times the largest variance of K.
   double least_noise = 1e-12;
@@ -33,6 +34,7 @@ struct VecchiaOptions {
 template <class Visitor>
 void visit_fields(VecchiaOptions& o, Visitor&& field) {
   field("neighbours", o.neighbours, NonNegative{});
+  visit_fields(o.search, field);
   field("least_noise", o.least_noise, Positive{});
   field("float32_from", o.float32_from, NonNegative{});
 }

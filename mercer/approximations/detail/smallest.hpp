@@ -73,9 +73,11 @@ class BoundedHeap {
   std::size_t size() const { return heap_.size(); }
   bool full() const { return heap_.size() == most_; }
   float threshold() const {
-    return full() ? heap_.front().first : std::numeric_limits<float>::max();
+    if (heap_.empty() || !full()) return std::numeric_limits<float>::max();
+    return heap_.front().first;
   }
   void add_one(float score, Index index) {
+    if (most_ == 0) return;
     const Scored fresh(score, static_cast<std::int32_t>(index));
     if (full()) {
       if (!(fresh < heap_.front())) return;
