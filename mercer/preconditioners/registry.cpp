@@ -11,6 +11,7 @@
 #include "mercer/preconditioners/ilu.hpp"
 #include "mercer/preconditioners/jacobi.hpp"
 #include "mercer/preconditioners/nystrom.hpp"
+#include "mercer/preconditioners/pitc.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
 #include "mercer/preconditioners/regularized.hpp"
 #include "mercer/preconditioners/spectral.hpp"
@@ -40,6 +41,7 @@ const auto& registry() {
       svd_info(),               //
       nystrom_info(),           //
       fitc_info(),              //
+      pitc_info(),              //
       pivoted_cholesky_info(),  //
   };
   return all;
