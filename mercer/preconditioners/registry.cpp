@@ -14,6 +14,7 @@
 #include "mercer/preconditioners/pitc.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
 #include "mercer/preconditioners/regularized.hpp"
+#include "mercer/preconditioners/ski.hpp"
 #include "mercer/preconditioners/spectral.hpp"
 #include "mercer/preconditioners/ssor.hpp"
 #include "mercer/preconditioners/svd.hpp"
@@ -37,6 +38,7 @@ const auto& registry() {
       ssor_info(),              //
       ilu_info(),               //
       regularized_info(),       //
+      ski_info(),               //
       spectral_info(),          //
       svd_info(),               //
       nystrom_info(),           //
