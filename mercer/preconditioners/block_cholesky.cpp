@@ -10,6 +10,7 @@
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/linalg/cholesky.hpp"
+#include "mercer/operators/tiled_operator.hpp"
 
 namespace mercer::preconditioners {
 namespace {
@@ -70,6 +71,28 @@ std::string blocks_note(Index n, const PreconditionerOptions& options) {
   return fmt::format("{} blocks cut to the number of points {}; ", *options.blocks, n);
 }
 
+void fill_kernel_block(const operators::KernelOperator& k, double noise_variance,
+                       std::span<const Index> points, MatrixView block) {
+  Matrix x(block.rows(), k.points().cols());
+  for (Index i = 0; i < x.rows(); ++i)
+    x.row(i) = k.points().row(points[static_cast<std::size_t>(i)]);
+  operators::dense_matrix(k.kernel(), x, block);
+  block.diagonal().array() += noise_variance;
+}
+
+Cost block_cost(Index n, Index d, const PreconditionerOptions& options) {
+  const Index blocks = options.blocks.value_or(default_blocks(n));
+  const double bytes = BlockCholesky::bytes(n, blocks);
+  const auto points = static_cast<double>(n);
+  return {.bytes = bytes,
+          // Besides the factors, the block under work twice on each of a few threads.
+          .peak_bytes = bytes + 8 * bytes / static_cast<double>(std::max<Index>(blocks, 4)),
+          .kernel_values = bytes / 8,
+          .build_flops = BlockCholesky::build_flops(n, blocks) +
+                         points * static_cast<double>(d) * std::log2(points + 1),
+          .apply_flops = BlockCholesky::apply_flops(n, blocks)};
+}
+
 BlockCholesky::BlockCholesky(approximations::Clusters clusters, const Fill& fill)
     : clusters_(std::move(clusters)),
       factors_(static_cast<std::size_t>(clusters_.count())),
@@ -85,6 +108,12 @@ double BlockCholesky::log_det() const {
   for (const Matrix& l : factors_)
     for (Index i = 0; i < l.rows(); ++i) sum += std::log(l(i, i));
   return 2 * sum;
+}
+
+double BlockCholesky::entries() const {
+  double sum = 0;
+  for (const Matrix& l : factors_) sum += static_cast<double>(l.size());
+  return sum;
 }
 
 template <class Apply>

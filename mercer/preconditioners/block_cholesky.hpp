@@ -19,6 +19,10 @@ Index default_blocks(Index n);
 /// "500 blocks cut to the number of points 60; " when more blocks than points were asked for.
 std::string blocks_note(Index n, const PreconditionerOptions& options);
 
+/// The block of K + noise_variance I for some points.
+void fill_kernel_block(const operators::KernelOperator& k, double noise_variance,
+                       std::span<const Index> points, MatrixView block);
+
 class BlockCholesky {
  public:
   /// Writes the block of the given points (its lower triangle is read).
@@ -32,6 +36,8 @@ class BlockCholesky {
   Index size() const { return static_cast<Index>(clusters_.order.size()); }
   const approximations::Clusters& clusters() const { return clusters_; }
   double log_det() const;
+  /// Entries of all blocks together.
+  double entries() const;
 
   /// In place for N x t blocks in the order of the points: b = D^-1 b, L^-1 b, L^-T b, L b.
   void solve_in_place(MatrixView b) const;
@@ -55,5 +61,8 @@ class BlockCholesky {
   std::vector<Matrix> factors_;  // lower triangles
   std::vector<double> jitter_;   // of each block
 };
+
+/// What clusters, kernel blocks and their factors cost.
+Cost block_cost(Index n, Index d, const PreconditionerOptions& options);
 
 }  // namespace mercer::preconditioners

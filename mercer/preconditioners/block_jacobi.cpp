@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "mercer/core/error.hpp"
-#include "mercer/operators/tiled_operator.hpp"
 
 namespace mercer::preconditioners {
 namespace {
@@ -18,11 +16,7 @@ BlockCholesky factor_blocks(const operators::KernelOperator& k, double noise_var
         "block-jacobi: the noise variance is {}, but must be zero or positive", noise_variance));
   return {approximations::clusters(k.kernel(), k.points(), blocks),
           [&](std::span<const Index> points, MatrixView block) {
-            Matrix x(block.rows(), k.points().cols());
-            for (Index i = 0; i < x.rows(); ++i)
-              x.row(i) = k.points().row(points[static_cast<std::size_t>(i)]);
-            operators::dense_matrix(k.kernel(), x, block);
-            block.diagonal().array() += noise_variance;
+            fill_kernel_block(k, noise_variance, points, block);
           }};
 }
 
@@ -34,25 +28,11 @@ Built make_block_jacobi(const Target& target, const PreconditionerOptions& optio
   Built built;
   built.report.blocks = clusters.count();
   built.report.bytes = BlockCholesky::bytes(n, clusters.count());
-  for (Index b = 0; b < clusters.count(); ++b)
-    built.report.kernel_values += std::pow(static_cast<double>(clusters.block(b).size()), 2);
+  built.report.kernel_values = p->core().entries();
   built.report.notes = blocks_note(n, options) + p->core().jitter_note();
   built.report.notes += fmt::format("blocks of up to {} points", clusters.largest());
   built.preconditioner = std::move(p);
   return built;
-}
-
-Cost block_jacobi_cost(Index n, Index d, const PreconditionerOptions& options) {
-  const Index blocks = options.blocks.value_or(default_blocks(n));
-  const double bytes = BlockCholesky::bytes(n, blocks);
-  const auto points = static_cast<double>(n);
-  return {.bytes = bytes,
-          // Beside the factors, the block under work twice (for each of a few threads).
-          .peak_bytes = bytes + 8 * bytes / static_cast<double>(std::max<Index>(blocks, 8)),
-          .kernel_values = bytes / 8,
-          .build_flops = BlockCholesky::build_flops(n, blocks) +
-                         points * static_cast<double>(d) * std::log2(points + 1),
-          .apply_flops = BlockCholesky::apply_flops(n, blocks)};
 }
 
 }  // namespace
@@ -61,7 +41,7 @@ PreconditionerInfo block_jacobi_info() {
   return {.name = "block-jacobi",
           .summary = "diagonal blocks of K plus noise, of nearby points",
           .make = make_block_jacobi,
-          .cost = block_jacobi_cost,
+          .cost = block_cost,
           .takes = {.blocks = true}};
 }
 

@@ -12,9 +12,11 @@
 #include "mercer/preconditioners/ilu.hpp"
 #include "mercer/preconditioners/jacobi.hpp"
 #include "mercer/preconditioners/nystrom.hpp"
+#include "mercer/preconditioners/pitc.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
 #include "mercer/preconditioners/regularized.hpp"
 #include "mercer/preconditioners/rpcholesky.hpp"
+#include "mercer/preconditioners/ski.hpp"
 #include "mercer/preconditioners/spectral.hpp"
 #include "mercer/preconditioners/ssor.hpp"
 #include "mercer/preconditioners/svd.hpp"
@@ -40,10 +42,12 @@ const auto& registry() {
       ssor_info(),
       ilu_info(),
       regularized_info(),
+      ski_info(),
       spectral_info(),
       svd_info(),
       nystrom_info(),
       fitc_info(),
+      pitc_info(),
       pivoted_cholesky_info(),
       rpcholesky_info(),
       vecchia_info(),

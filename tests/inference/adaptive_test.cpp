@@ -80,7 +80,7 @@ TEST(Adaptive, StopsWhenTheUserSays) {
 
 TEST(Adaptive, ManySolvesMakeItWorthwhileEarlier) {
   // Between the two: plain iterations for one solve, a preconditioner for a thousand.
-  const auto gp = small_gp({.num_points = 500, .noise = 4});
+  const auto gp = small_gp({.num_points = 500, .noise = 1.5});
   auto options = options_for(gp);
   EXPECT_EQ(solve(gp, options).levels, 0);
   options.expected_solves = 1000;

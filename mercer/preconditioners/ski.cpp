@@ -1,0 +1,86 @@
+#include "mercer/preconditioners/ski.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/krylov/cg.hpp"
+
+namespace mercer::preconditioners {
+namespace {
+
+constexpr double default_tolerance = 1e-2;
+constexpr double typical_inner_products = 50;  // for the planner: a guess
+
+double checked_noise(double noise_variance) {
+  if (!(noise_variance > 0) || !std::isfinite(noise_variance))
+    throw InvalidArgument(
+        fmt::format("ski: the noise variance is {}, but must be positive", noise_variance));
+  return noise_variance;
+}
+
+Built make_ski(const Target& target, const PreconditionerOptions& options) {
+  const double tolerance = options.inner_tolerance.value_or(default_tolerance);
+  auto p =
+      std::make_unique<Ski>(target.k.kernel(), target.k.points(), target.noise_variance, tolerance);
+  const auto& grid = p->approximation().grid();
+  Built built;
+  built.report.bytes = p->approximation().bytes();
+  built.report.kernel_values = grid.kernel_values();
+  std::string nodes;
+  for (const auto& axis : grid.axes())
+    nodes += fmt::format("{}{}", nodes.empty() ? "" : " x ", axis.nodes);
+  built.report.notes = fmt::format("grid of {} nodes, {}, solved inside to {:.1e}", nodes,
+                                   target.k.points().cols() <= approximations::most_cubic_inputs
+                                       ? "cubic interpolation"
+                                       : "nearest node",
+                                   tolerance);
+  built.preconditioner = std::move(p);
+  return built;
+}
+
+// The grid of a kernel that has to be embedded, with its lengthscales resolved: the dearest there
+// is.
+Cost ski_cost(Index n, Index d, const PreconditionerOptions&) {
+  const double grid = approximations::most_nodes_wanted(n, d);
+  const double embedded =
+      std::min(std::pow(2.5, static_cast<double>(d)) * grid, approximations::most_grid_nodes);
+  const bool cubic = d <= approximations::most_cubic_inputs;
+  const auto points = static_cast<double>(n), inputs = static_cast<double>(d);
+  const double bytes = 24 * std::max(embedded, grid) + 8 * grid +
+                       (cubic ? 32 * inputs + 8 : 8) * points + krylov::cg_bytes(n, 1, false);
+  const double product =
+      10 * embedded * std::log2(embedded + 1) + 6 * points * (cubic ? std::pow(4, inputs) : 1);
+  return {.bytes = bytes,
+          .peak_bytes = bytes + 16 * embedded,
+          .kernel_values = std::max(grid, inputs),
+          .build_flops = 10 * embedded * std::log2(embedded + 1) + 40 * points * inputs,
+          .apply_flops = typical_inner_products * (product + krylov::cg_flops(n, 1))};
+}
+
+}  // namespace
+
+PreconditionerInfo ski_info() {
+  return {.name = "ski",
+          .summary = "K interpolated from a grid plus noise, solved by inner iterations",
+          .make = make_ski,
+          .cost = ski_cost,
+          .takes = {.inner_tolerance = true},
+          .refusal = approximations::grid_refusal,
+          .fixed = false,
+          .has_log_det = false,
+          .can_sample = false};
+}
+
+Ski::Ski(const kernels::Kernel& kernel, ConstMatrixView points, double noise_variance,
+         double inner_tolerance)
+    : inner_(inner_tolerance, "ski"), k_(kernel, points), p_(k_, checked_noise(noise_variance)) {}
+
+void Ski::solve(ConstMatrixView r, MatrixView z) const {
+  if (r.rows() != size()) throw DimensionMismatch("Ski: rows of r", r.rows(), "size", size());
+  inner_(p_, nullptr, r, z);
+}
+
+}  // namespace mercer::preconditioners
