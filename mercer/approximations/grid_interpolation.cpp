@@ -162,28 +162,34 @@ Index GridInterpolation::expand(Index i, double* weights) const {
 void GridInterpolation::apply(ConstMatrixView x, MatrixView y) const {
   if (x.rows() != size_) throw DimensionMismatch("grid: rows of x", x.rows(), "size", size_);
   const std::size_t seen = neighbours_.size();
+  const Index m = grid_.nodes();
   thread_local std::vector<double> buffer;
-  if (buffer.size() < static_cast<std::size_t>(grid_.nodes()))
-    buffer.resize(static_cast<std::size_t>(grid_.nodes()));
-  double* const g = buffer.data();  // the workers below must not each see their own
-  Eigen::Map<Vector> nodes(g, grid_.nodes());
-  for (Index j = 0; j < x.cols(); ++j) {
-    double weights[most_weights];
+  if (buffer.size() < static_cast<std::size_t>(2 * m))
+    buffer.resize(static_cast<std::size_t>(2 * m));
+  double* const g = buffer.data();  // taken here: each worker has a buffer of its own
+  for (Index first = 0; first < x.cols(); first += 2) {  // in pairs, as the grid likes them
+    const Index columns = std::min<Index>(2, x.cols() - first);
+    Eigen::Map<Matrix> nodes(g, m, columns);
     nodes.setZero();
     // One thread: points share nodes, and the order of the sums must not change.
+    double weights[most_weights];
     for (Index i = 0; i < size_; ++i) {
-      double* at = g + expand(i, weights);
-      for (std::size_t q = 0; q < seen; ++q) at[neighbours_[q]] += weights[q] * x(i, j);
+      const Index at = expand(i, weights);
+      for (Index j = 0; j < columns; ++j)
+        for (std::size_t q = 0; q < seen; ++q)
+          g[j * m + at + neighbours_[q]] += weights[q] * x(i, first + j);
     }
     grid_.apply(nodes, nodes);
     const auto body = [&](Index task, int) {
       double w[most_weights];
       const Index end = std::min(size_, (task + 1) * chunk);
       for (Index i = task * chunk; i < end; ++i) {
-        const double* at = g + expand(i, w);
-        double sum = 0;
-        for (std::size_t q = 0; q < seen; ++q) sum += w[q] * at[neighbours_[q]];
-        y(i, j) = sum;
+        const Index at = expand(i, w);
+        for (Index j = 0; j < columns; ++j) {
+          double sum = 0;
+          for (std::size_t q = 0; q < seen; ++q) sum += w[q] * g[j * m + at + neighbours_[q]];
+          y(i, first + j) = sum;
+        }
       }
     };
     parallel_for((size_ + chunk - 1) / chunk, std::ref(body));
@@ -191,7 +197,7 @@ void GridInterpolation::apply(ConstMatrixView x, MatrixView y) const {
 }
 
 double GridInterpolation::bytes() const {
-  return grid_.bytes() + 8.0 * static_cast<double>(grid_.nodes()) +
+  return grid_.bytes() + 16.0 * static_cast<double>(grid_.nodes()) +
          8.0 * static_cast<double>(first_.size() + axis_weights_.size());
 }
 

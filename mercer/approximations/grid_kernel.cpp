@@ -18,6 +18,7 @@ using Complex = std::complex<double>;
 constexpr Index longest_factor = 1024;  // above, a dense factor of an axis is dearer than Fourier
 constexpr Index offsets_at_once = 1 << 16;
 constexpr Index lines_at_once = 64;
+constexpr Index parallel_values = 1 << 15;  // below, one thread is enough
 
 bool separable(const kernels::Node& node) {
   using Kind = kernels::Node::Kind;
@@ -187,16 +188,26 @@ void GridKernel::transform_axis(std::size_t axis, bool forward, bool pruned,
       for (Index i = 0; i < length; ++i) first[i * stride] = out[static_cast<std::size_t>(i)];
     }
   };
-  parallel_for((lines + lines_at_once - 1) / lines_at_once, std::ref(body));
+  const Index tasks = (lines + lines_at_once - 1) / lines_at_once;
+  if (lines * length >= parallel_values) {
+    parallel_for(tasks, std::ref(body));
+  } else {
+    for (Index task = 0; task < tasks; ++task) body(task, 0);
+  }
 }
 
-void GridKernel::apply(ConstVectorView x, VectorView y) const {
-  if (x.size() != nodes_) throw DimensionMismatch("grid: length of x", x.size(), "nodes", nodes_);
-  if (y.size() != nodes_) throw DimensionMismatch("grid: length of y", y.size(), "nodes", nodes_);
+void GridKernel::apply(ConstMatrixView x, MatrixView y) const {
+  if (x.rows() != nodes_) throw DimensionMismatch("grid: rows of x", x.rows(), "nodes", nodes_);
+  if (y.rows() != nodes_) throw DimensionMismatch("grid: rows of y", y.rows(), "nodes", nodes_);
+  if (y.cols() != x.cols())
+    throw DimensionMismatch("grid: columns of y", y.cols(), "columns of x", x.cols());
   if (kronecker()) {
-    apply_factors(x, y);
-  } else {
-    apply_spectrum(x, y);
+    for (Index j = 0; j < x.cols(); ++j) apply_factors(x.col(j), y.col(j));
+    return;
+  }
+  for (Index j = 0; j < x.cols(); j += 2) {
+    const Index columns = std::min<Index>(2, x.cols() - j);
+    apply_spectrum(x.middleCols(j, columns), y.middleCols(j, columns));
   }
 }
 
@@ -219,7 +230,9 @@ void GridKernel::apply_factors(ConstVectorView x, VectorView y) const {
   y = Eigen::Map<const Vector>(from, nodes_);
 }
 
-void GridKernel::apply_spectrum(ConstVectorView x, VectorView y) const {
+// One column, or two at once as real and imaginary part: the embedding is real.
+void GridKernel::apply_spectrum(ConstMatrixView x, MatrixView y) const {
+  const bool pair = x.cols() == 2;
   auto& data = scratch(spectrum_.size());
   std::fill(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(spectrum_.size()), 0.0);
   const auto for_nodes = [&](const auto& visit) {  // visit(node, its place in the embedding)
@@ -234,11 +247,16 @@ void GridKernel::apply_spectrum(ConstVectorView x, VectorView y) const {
       for (Index i = 0; i < row; ++i) visit(first + i, static_cast<std::size_t>(where + i));
     }
   };
-  for_nodes([&](Index node, std::size_t where) { data[where] = x(node); });
+  for_nodes([&](Index node, std::size_t where) {
+    data[where] = {x(node, 0), pair ? x(node, 1) : 0.0};
+  });
   for (std::size_t c = 0; c < axes_.size(); ++c) transform_axis(c, true, true, data);
   for (std::size_t i = 0; i < spectrum_.size(); ++i) data[i] *= spectrum_[i];
   for (std::size_t c = axes_.size(); c-- > 0;) transform_axis(c, false, true, data);
-  for_nodes([&](Index node, std::size_t where) { y(node) = data[where].real(); });
+  for_nodes([&](Index node, std::size_t where) {
+    y(node, 0) = data[where].real();
+    if (pair) y(node, 1) = data[where].imag();
+  });
 }
 
 double GridKernel::bytes() const {

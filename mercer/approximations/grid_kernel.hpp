@@ -36,8 +36,8 @@ class GridKernel {
   const std::vector<GridAxis>& axes() const { return axes_; }
   Index nodes() const { return nodes_; }
   bool kronecker() const { return !factors_.empty(); }
-  /// y = K_grid x; both have nodes() entries, the first axis runs fastest; they may be the same.
-  void apply(ConstVectorView x, VectorView y) const;
+  /// y = K_grid x; both have nodes() rows, the first axis runs fastest; they may be the same.
+  void apply(ConstMatrixView x, MatrixView y) const;
 
   double bytes() const;  // scratch included
   double apply_flops() const;
@@ -50,7 +50,7 @@ class GridKernel {
   void build_factors(const kernels::Kernel& kernel);
   void build_spectrum(const kernels::Kernel& kernel);
   void apply_factors(ConstVectorView x, VectorView y) const;
-  void apply_spectrum(ConstVectorView x, VectorView y) const;
+  void apply_spectrum(ConstMatrixView x, MatrixView y) const;
   void transform_axis(std::size_t axis, bool forward, bool pruned,
                       std::vector<std::complex<double>>& data) const;
 

@@ -45,10 +45,10 @@ TEST(GridKernel, IsTheKernelMatrixOfItsNodes) {
       auto kernel = Kernel::parse(text, d);
       kernel.set_all_lengthscales(0.8);
       const GridKernel grid(kernel, axes);
-      const Matrix x = grid_points(axes), v = random_matrix(grid.nodes(), 1, 1);
-      const Vector expected = kernel.reference_matrix(x, x) * v;
-      Vector y(grid.nodes());
-      grid.apply(v.col(0), y);
+      const Matrix x = grid_points(axes), v = random_matrix(grid.nodes(), 3, 1);
+      const Matrix expected = kernel.reference_matrix(x, x) * v;
+      Matrix y(grid.nodes(), 3);
+      grid.apply(v, y);
       // Rounding of transforms of a few hundred values of size one.
       EXPECT_LE((y - expected).norm(), 1e-12 * v.norm() * double(grid.nodes())) << text << " " << d;
       EXPECT_EQ(grid.kronecker(), separable(kernel));
@@ -61,9 +61,9 @@ TEST(GridKernel, LongAxesGoThroughTheFourierTransform) {
   const GridKernel grid(kernel, axes);
   EXPECT_FALSE(grid.kronecker());
   const Matrix x = grid_points(axes), v = random_matrix(1500, 1, 1);
-  Vector y(1500);
-  grid.apply(v.col(0), y);
-  const Vector expected = kernel.reference_matrix(x, x) * v;
+  Matrix y(1500, 1);
+  grid.apply(v, y);
+  const Matrix expected = kernel.reference_matrix(x, x) * v;
   EXPECT_LE((y - expected).norm(), 1e-12 * expected.norm());
 }
 
