@@ -83,8 +83,8 @@ struct Arguments::Impl {
   std::string appendices;
 
   CLI::Option* add(const std::string& names, const std::string& what, const std::string& help,
-                   std::function<void(const std::string&)> take) {
-    auto* option = app.add_option_function<std::string>(names, std::move(take), help);
+                   const std::function<void(const std::string&)>& take) {
+    auto* option = app.add_option_function<std::string>(names, take, help);
     return option->option_text(what)->group(group_title);
   }
 

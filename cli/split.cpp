@@ -65,6 +65,18 @@ void write_rows(data::ByteSink& file, std::string_view header,
   file.write(buffer);
 }
 
+/// Neither file appears before both are written.
+void write_both(const std::string& train_path, const std::string& test_path,
+                std::string_view header, const std::vector<std::string_view>& rows,
+                const data::Split& split) {
+  data::ByteSink train(train_path);
+  data::ByteSink test(test_path);
+  write_rows(train, header, rows, split.train);
+  write_rows(test, header, rows, split.test);
+  train.close();
+  test.close();
+}
+
 }  // namespace
 
 int run_split(const Words& words) {
@@ -113,12 +125,7 @@ int run_split(const Words& words) {
   if (rows.size() < 2)
     throw DataError(fmt::format("{}: there are fewer than 2 rows; nothing can be set apart", path));
   const auto split = data::split_rows(static_cast<Index>(rows.size()), fraction, seed);
-  data::ByteSink train(train_path);
-  data::ByteSink test(test_path);
-  write_rows(train, header, rows, split.train);
-  write_rows(test, header, rows, split.test);
-  train.close();
-  test.close();
+  write_both(train_path, test_path, header, rows, split);
   if (json)
     print_json({{"train_rows", split.train.size()},
                 {"test_rows", split.test.size()},

@@ -81,7 +81,7 @@ Matrix take(ArrayFile& file, const char* name, Index rows, Index columns) {
 }
 
 std::vector<Index> trend_left_out(const nlohmann::json& header, inference::MeanKind mean, Index d) {
-  const auto inputs = header.value("trend_left_out", std::vector<Index>());
+  auto inputs = header.value("trend_left_out", std::vector<Index>());
   Index least = 0;
   for (const Index input : inputs) {
     if (mean != inference::MeanKind::linear || input < least || input >= d)

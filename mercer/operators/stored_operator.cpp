@@ -186,8 +186,8 @@ void StoredOperator::apply_with_gradient(ConstMatrixView u, ConstMatrixView v, M
 
 double StoredOperator::bytes(Index n, Precision precision) {
   // Half of the square, and the other half of the tiles on the diagonal.
-  const double padded =
-      static_cast<double>((n + detail::kTile - 1) / detail::kTile * detail::kTile);
+  const Index tiles = (n + detail::kTile - 1) / detail::kTile;
+  const auto padded = static_cast<double>(tiles * detail::kTile);
   const double entries = padded * (padded + static_cast<double>(detail::kTile)) / 2;
   return entries * (precision == Precision::float32 ? 4.0 : 8.0);
 }
