@@ -74,7 +74,7 @@ void add_preconditioning_options(Arguments& arguments, models::MethodOptions& op
   arguments.option("--delta", "D", preconditioning.delta,
                    "regularized: added to the noise variance [default: 10 times it]");
   arguments.option("--inner-tolerance", "E", preconditioning.inner_tolerance,
-                   "of a preconditioner that iterates inside [default: 10 E]");
+                   "of a preconditioner that iterates inside [default: its own]");
   arguments.option("--drop", "T", preconditioning.drop,
                    "ilu: leave out entries below this share of the diagonal");
   arguments.option("--landmarks", "HOW", options.landmarks, "auto | uniform | kmeans | leverage");
