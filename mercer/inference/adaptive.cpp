@@ -3,23 +3,38 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "mercer/core/timer.hpp"
+#include "mercer/preconditioners/hybrid.hpp"
 #include "mercer/preconditioners/registry.hpp"
+#include "mercer/preconditioners/rpcholesky.hpp"
 
 namespace mercer::inference {
 namespace {
 
 using preconditioners::PreconditionerOptions;
 
-constexpr const char* kKind = "hybrid";
 // The rate of so many iterations is known before it is believed.
 constexpr int kFewest = 4;
 constexpr int kLongestWindow = 40;
-// Iterations that the first level is expected to need, and the share of iterations that is left
-// when the rank doubles (measured: docs/methods/preconditioners.md).
-constexpr double kFirstLevelIterations = 20;
-constexpr double kShareAfterDoubling = 0.6;
+// A solve that has had n iterations is not expected to need more than this times n.
+constexpr double kPatience = 4;
+// A change must promise this share of the time at most.
+constexpr double kClearGain = 0.9;
+// Iterations are expected to halve with the first, small low-rank part.
+constexpr double kShareOfFirst = 0.5;
+// Iterations that a sparse factor is expected to need: so many, and a share of those without; and
+// the share that is left with more neighbours. (docs/methods/preconditioners.md)
+constexpr double kSparseIterations = 20;
+constexpr double kShareOfSparse = 0.1;
+constexpr double kShareOfNeighbours = 0.6;
+constexpr Index kFirstNeighbours = 30;
+constexpr Index kFirstRank = 32;
+// What a build costs beside its arithmetic: only felt below a thousand points.
+constexpr double kOverheadSeconds = 5e-4;
 
 // Iterations that a solve still needs, from the rate of its last ones.
 class Forecast {
@@ -33,11 +48,20 @@ class Forecast {
     const double rate = (logs_[logs_.size() - 1 - static_cast<std::size_t>(window)] - now) / window;
     const double needed = now - std::log(it.target);
     if (needed <= 0) return 0;
-    return rate > 0 ? needed / rate : HUGE_VAL;
+    const double most = kPatience * seen;
+    return rate > 0 ? std::min(needed / rate, most) : most;
   }
 
  private:
   std::vector<double> logs_;
+};
+
+// A preconditioner that may be built, and the iterations expected of it.
+struct Level {
+  const char* kind = "none";
+  PreconditionerOptions options;
+  double expected = 0;
+  double trace_left = 1, trace_left_at_half = 1;  // shares of the trace of K
 };
 
 // Adds what a part of a solve did to the whole.
@@ -67,73 +91,170 @@ void append(krylov::SolveResult& whole, krylov::SolveResult part) {
 }  // namespace
 
 std::vector<Index> adaptive_ranks(Index n, Index max_rank) {
-  const Index most = std::min(max_rank, n);
-  const Index first = std::max<Index>(32, preconditioners::default_rank(n) / 4);
+  const Index most = std::max<Index>(1, std::min(max_rank, n));
   std::vector<Index> ranks;
-  for (Index rank = first; rank <= most; rank *= 2) ranks.push_back(rank);
-  if (ranks.empty()) ranks.push_back(std::max<Index>(1, most));
+  for (Index rank = kFirstRank; rank <= most; rank *= 2) ranks.push_back(rank);
+  if (ranks.empty()) ranks.push_back(most);
   return ranks;
+}
+
+// Half the root of the condition number times log(2/tolerance), the classical bound. The largest
+// eigenvalue that rank k leaves is put at twice the mean of the next k, which a doubling would
+// remove: (1 - fall) trace_left / k. Within a factor of 1.5 for ranks from 50 on, where measured.
+double low_rank_iterations(double trace_left, double fall, Index rank, double noise,
+                           double tolerance) {
+  const double largest = 2 * (1 - fall) * trace_left / static_cast<double>(rank);
+  return std::max(1.0, 0.5 * std::log(2 / tolerance) * std::sqrt(1 + largest / noise));
 }
 
 struct Adaptive::Impl {
   preconditioners::Target target;
   AdaptiveOptions options;
   std::vector<Index> ranks;
-  std::size_t built = 0;  // levels built
+  Level level;
+  int built = 0;
   std::unique_ptr<linalg::Preconditioner> preconditioner;
   preconditioners::BuildReport report;
   double build_seconds = 0;
+  double tolerance = 1e-6;  // of the present solve
+  Index columns = 1;
 
-  PreconditionerOptions level(std::size_t k) const {
-    PreconditionerOptions o;
-    o.rank = ranks[k];
-    o.seed = options.seed;
-    return o;
+  Level make_level(const char* kind, Index rank, double expected,
+                   std::optional<Index> neighbours = {}) const {
+    Level l{kind, {}, expected};
+    l.options.rank = rank;
+    l.options.neighbours = neighbours;
+    l.options.seed = options.seed;
+    return l;
   }
-  preconditioners::Cost cost(std::size_t k) const {
+  double product(Index vectors) const {
+    return product_seconds(options.speeds, target.k.size(), options.op, options.precision, vectors);
+  }
+  preconditioners::Cost cost(const Level& l) const {
     const auto& x = target.k.points();
-    return preconditioners::preconditioner(kKind).cost(x.rows(), x.cols(), level(k));
+    return preconditioners::preconditioner(l.kind).cost(x.rows(), x.cols(), l.options);
   }
-  double product(Index columns) const {
-    return product_seconds(options.speeds, target.k.size(), options.op, options.precision, columns);
+  double build_time(const Level& l) const {
+    return kOverheadSeconds + inference::build_seconds(options.speeds, cost(l), product(1));
   }
-  /// Seconds of an iteration with so many levels built.
-  double iteration_seconds(std::size_t levels, Index columns) const {
-    const double one = product(columns);
-    return levels == 0 ? one
-                       : one + apply_seconds(options.speeds, cost(levels - 1), product(1), columns);
+  double iteration_time(const Level& l) const {
+    return product(columns) + apply_seconds(options.speeds, cost(l), product(1), columns);
   }
-  bool next_pays(double remaining, int done, Index columns) const;
-  void build_next();
+  /// From nothing to the end of the solves that are expected.
+  double total_time(const Level& l) const {
+    return build_time(l) + options.expected_solves * l.expected * iteration_time(l);
+  }
+  /// The hybrid on a low-rank part that alone would need so many iterations.
+  Level hybrid_on(Index rank, double iterations) const {
+    const double expected = std::min(iterations, kSparseIterations + kShareOfSparse * iterations);
+    return make_level("hybrid", rank, expected, std::min(kFirstNeighbours, target.k.size()));
+  }
+  std::optional<Level> better(double remaining) const;
+  Level grow_low_rank(approximations::RpCholesky& f) const;
+  void build(const Level& next);
 };
 
-// The next level pays when this solve (and those expected after it) will take longer as it is than
-// building and going on with it. Time already spent at this level counts as a forecast too: a solve
-// that has cost as much as the next level may well cost as much again.
-bool Adaptive::Impl::next_pays(double remaining, int done, Index columns) const {
-  if (built == ranks.size() || done <= kFewest) return false;
-  const double now = iteration_seconds(built, columns);
-  const double then = iteration_seconds(built + 1, columns);
-  const double build = inference::build_seconds(options.speeds, cost(built), product(1));
-  const double left = std::max(remaining, remaining > 0 ? static_cast<double>(done) : 0.0);
-  const double iterations_then =
-      built == 0 ? std::min(left, kFirstLevelIterations) : kShareAfterDoubling * left;
-  return options.expected_solves * left * now >
-         build + options.expected_solves * iterations_then * then;
+// Doubles the rank of f as long as the time of the whole is predicted to fall, and says which level
+// on it is best: the low-rank part alone, or the hybrid on as much of it as pays.
+Level Adaptive::Impl::grow_low_rank(approximations::RpCholesky& f) const {
+  std::optional<Level> best;
+  const auto consider = [&](const Level& l) {
+    if (!best || total_time(l) < total_time(*best)) best = l;
+  };
+  double before = f.trace();
+  for (const Index rank : ranks) {
+    f.grow(rank / 2 - f.rank());
+    if (f.rank() > 0) before = f.residual_trace();
+    f.grow(rank - f.rank());
+    const double left = f.residual_trace();
+    const double fall = before > 0 ? std::clamp(left / before, 0.0, 1.0) : 0.0;
+    const auto iterations = [&](double trace, Index k) {
+      return low_rank_iterations(trace, fall, k, target.noise_variance, tolerance);
+    };
+    Level here = make_level("rpcholesky", f.rank(), iterations(left, f.rank()));
+    Level sparse = hybrid_on(f.rank(), here.expected);
+    for (Level* l : {&here, &sparse}) {
+      l->trace_left = f.trace() > 0 ? left / f.trace() : 0;
+      l->trace_left_at_half = f.trace() > 0 ? before / f.trace() : 0;
+      consider(*l);
+    }
+    if (f.rank() < rank) break;  // nothing of K is left
+    // The same fall for each doubling to come: does any of them promise more?
+    bool promising = false;
+    double trace = left;
+    for (Index k = 2 * rank; k <= ranks.back(); k *= 2) {
+      trace *= fall;
+      const Level there = make_level("rpcholesky", k, iterations(trace, k));
+      promising = promising || total_time(there) < kClearGain * total_time(*best);
+    }
+    if (!promising) break;
+  }
+  return *best;
 }
 
-void Adaptive::Impl::build_next() {
-  // The old one goes first: both at once may not fit.
-  preconditioner.reset();
-  auto next = preconditioners::make(kKind, target, level(built));
-  preconditioner = std::move(next.preconditioner);
-  report = std::move(next.report);
+// What is predicted to finish clearly sooner than going on as it is; nothing when nothing is.
+std::optional<Level> Adaptive::Impl::better(double remaining) const {
+  double best = kClearGain * options.expected_solves * remaining * iteration_time(level);
+  std::optional<Level> found;
+  const auto consider = [&](const Level& l) {
+    const double seconds = total_time(l);
+    if (seconds >= best) return;
+    best = seconds;
+    found = l;
+  };
+  if (built == 0) {
+    consider(make_level("rpcholesky", ranks.front(), kShareOfFirst * remaining));
+    return found;
+  }
+  const double left = report.trace_left.value_or(1), half = report.trace_left_at_half.value_or(1);
+  const double share = half > 0 ? std::clamp(std::sqrt(left / half), 0.3, 1.0) : 1.0;
+  const bool sparse = level.kind == std::string_view("hybrid");
+  double expected = remaining;
+  for (Index rank = 2 * report.rank; rank <= ranks.back(); rank *= 2) {
+    expected *= share;
+    consider(make_level(level.kind, rank, expected, level.options.neighbours));
+  }
+  if (!sparse)
+    consider(hybrid_on(report.rank, remaining));
+  else if (report.neighbours < 3 * kFirstNeighbours && 3 * kFirstNeighbours < target.k.size())
+    consider(
+        make_level("hybrid", report.rank, kShareOfNeighbours * remaining, 3 * kFirstNeighbours));
+  return found;
+}
+
+void Adaptive::Impl::build(const Level& next) {
+  const Timer timer;
+  preconditioner.reset();  // first: both at once may not fit
+  level = next;
+  preconditioners::Built done;
+  if (built == 0) {
+    approximations::RpCholesky f(target.k, {.rank = ranks.front(), .seed = options.seed});
+    level = grow_low_rank(f);
+    const double values = f.kernel_values();
+    const Index rank = *level.options.rank;
+    if (level.kind == std::string_view("hybrid")) {
+      done = preconditioners::hybrid_on(target, f.factor().leftCols(rank), level.options);
+    } else {
+      Matrix factor = std::move(f).take().factor;
+      if (factor.cols() > rank) factor.conservativeResize(factor.rows(), rank);
+      done = preconditioners::rpcholesky_on(target, std::move(factor));
+    }
+    done.report.kernel_values += values;
+    done.report.trace_left = level.trace_left;
+    done.report.trace_left_at_half = level.trace_left_at_half;
+  } else {
+    done = preconditioners::make(level.kind, target, level.options);
+  }
+  preconditioner = std::move(done.preconditioner);
+  report = std::move(done.report);
+  report.name = level.kind;
+  report.build_seconds = timer.seconds();
   build_seconds += report.build_seconds;
   ++built;
 }
 
 Adaptive::Adaptive(preconditioners::Target target, AdaptiveOptions options)
-    : impl_(new Impl{target, std::move(options), {}, 0, nullptr, {}, 0}) {
+    : impl_(new Impl{.target = target, .options = std::move(options)}) {
   impl_->ranks = adaptive_ranks(target.k.size(), impl_->options.max_rank);
   impl_->report.name = "none";
 }
@@ -146,32 +267,39 @@ krylov::SolveResult Adaptive::solve(const krylov::SolverInfo& solver,
                                     const krylov::SolverContext& context) {
   krylov::SolveResult whole;
   krylov::SolverOptions rest = options;
+  impl_->tolerance = std::min(0.5, options.rms_tolerance.value_or(options.tolerance));
+  impl_->columns = b.cols();
   while (true) {
     Forecast forecast;
-    bool grow = false;
+    std::optional<Level> next;
     krylov::SolverContext watched = context;
     watched.preconditioner = impl_->preconditioner.get();
     watched.observer = [&](const Iteration& it) {
       Iteration total = it;
       total.number += whole.iterations;
       if (context.observer && context.observer(total) == Action::stop) return Action::stop;
-      grow = impl_->next_pays(forecast.remaining(it), it.number, b.cols());
-      return grow ? Action::stop : Action::proceed;
+      const double remaining = forecast.remaining(it);
+      // What was built was the best as long as it keeps its promise.
+      if (it.number > impl_->level.expected) next = impl_->better(remaining);
+      return next ? Action::stop : Action::proceed;
     };
     append(whole, solver.solve(a, b, x, rest, watched));
     rest.max_iterations = options.max_iterations - whole.iterations;
-    const bool stuck = whole.stop == StopReason::stagnation || whole.stop == StopReason::breakdown;
-    if (whole.converged() || !(grow || stuck) || rest.max_iterations <= 0 ||
-        impl_->built == impl_->ranks.size()) {
-      if (grow && rest.max_iterations <= 0) whole.stop = StopReason::iteration_limit;
+    if (whole.converged() || whole.stop == StopReason::iteration_limit) return whole;
+    // A solve that is stuck takes the next level whatever it costs.
+    if (!next && (whole.stop == StopReason::stagnation || whole.stop == StopReason::breakdown))
+      next = impl_->better(1e9);
+    if (!next) return whole;
+    if (rest.max_iterations <= 0) {
+      whole.stop = StopReason::iteration_limit;
       return whole;
     }
-    impl_->build_next();
+    impl_->build(*next);
   }
 }
 
 const preconditioners::BuildReport& Adaptive::report() const { return impl_->report; }
-int Adaptive::levels_built() const { return static_cast<int>(impl_->built); }
+int Adaptive::levels_built() const { return impl_->built; }
 double Adaptive::build_seconds() const { return impl_->build_seconds; }
 
 }  // namespace mercer::inference

@@ -1,10 +1,12 @@
-// The preconditioner that `auto` stands for: none at first, then the hybrid with a rank that
-// doubles. Iterations run, their rate is watched, and the next level is built as soon as what it is
-// predicted to save costs more than building it; the solve goes on from where it was. So an easy
-// system is never charged for a preconditioner, and a hard one gets the rank that pays.
-//   Source: the rule of the ski rental problem, with the observed rate as forecast.
-//   Cost:   at most the iterations before the last change of level (their solution is kept, their
-//           Krylov space is not) and the builds of smaller levels, together less than the last.
+// The preconditioner that `auto` stands for: none at first; then a low-rank part, grown as long as
+// the time of the whole is predicted to fall, alone or with a sparse factor for the rest (hybrid).
+// It is built as soon as plain iterations are predicted to cost more, and the solve goes on from
+// where it was. So an easy system is never charged for a preconditioner, and a hard one gets the
+// kind and the rank that pay. When what was built breaks its promise, a larger one is considered.
+//   Source: the ski rental problem: a solve is not expected to need more than four times the
+//           iterations it has had. Iterations of a low-rank part follow from the trace it leaves.
+//   Cost:   the iterations before a change of level (their solution is kept, their Krylov space is
+//           not), and what was built before it.
 #pragma once
 
 #include <memory>
@@ -48,7 +50,12 @@ class Adaptive {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The ranks that `auto` goes through for n points, smallest first.
+/// Iterations of CG with P = F F' + noise I of this rank, when `trace_left` of K remains and the
+/// last doubling of the rank multiplied it by `fall`.
+double low_rank_iterations(double trace_left, double fall, Index rank, double noise,
+                           double tolerance);
+
+/// The ranks that `auto` may take for n points, smallest first.
 std::vector<Index> adaptive_ranks(Index n, Index max_rank);
 /// The largest rank unless memory says less.
 inline constexpr Index kAdaptiveMaxRank = 2000;

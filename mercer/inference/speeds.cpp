@@ -5,7 +5,9 @@
 namespace mercer::inference {
 namespace {
 
-// Thin products and sparse rows run at perhaps a quarter of the speed of a factorisation.
+// Products of tall matrices run a little slower than a factorisation, vectors, sparse rows and
+// small matrices at perhaps a quarter of its speed.
+constexpr double kTallHandicap = 1.3;
 constexpr double kThinHandicap = 4;
 
 }  // namespace
@@ -37,7 +39,7 @@ double product_seconds(const Speeds& speeds, Index n, OperatorKind op, SolvePrec
 
 double build_seconds(const Speeds& speeds, const preconditioners::Cost& cost, double product) {
   // Values for one use cost more than those inside a product, which come by the tile.
-  return kThinHandicap * cost.build_flops / speeds.flops +
+  return (kTallHandicap * cost.build_flops + kThinHandicap * cost.thin_flops) / speeds.flops +
          2 * cost.kernel_values * speeds.pair_seconds_double + cost.products * product;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "mercer/preconditioners/rpcholesky.hpp"
 #include "mercer/preconditioners/vecchia.hpp"
 
 namespace mercer::preconditioners {
@@ -12,30 +13,20 @@ namespace {
 
 Built make_hybrid(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
-  const Index asked = std::max<Index>(effective_rank(n, options), 1);
-  approximations::RpCholesky low_rank(target.k, {.rank = asked, .seed = options.seed});
-  low_rank.grow(asked);
-  auto p = std::make_unique<Hybrid>(
-      target.k, target.noise_variance, low_rank.factor(),
-      approximations::VecchiaOptions{.neighbours = effective_neighbours(n, options),
-                                     .seed = options.seed});
-  Built built;
+  BuildReport growth;
+  const auto low_rank = grown_rpcholesky(target.k, std::max<Index>(effective_rank(n, options), 1),
+                                         options.seed, growth);
+  Built built = hybrid_on(target, low_rank.factor(), options);
   auto& report = built.report;
-  report.rank = p->rank();
-  report.neighbours = p->factor().neighbours();
-  report.kernel_values = low_rank.kernel_values() + p->factor().kernel_values();
-  report.bytes =
-      Woodbury::bytes(n, p->rank()) + approximations::Vecchia::bytes(n, p->factor().neighbours());
-  report.notes = rank_note(n, options);
+  report.kernel_values += low_rank.kernel_values();
+  report.trace_left = growth.trace_left;
+  report.trace_left_at_half = growth.trace_left_at_half;
+  auto notes = rank_note(n, options);
   if (low_rank.exhausted())
-    report.notes += fmt::format("nothing of K was left after rank {}; ", low_rank.rank());
-  if (p->dropped() > 0)
-    report.notes += fmt::format("{} directions below rounding left out; ", p->dropped());
-  const auto more = vecchia_notes(p->factor(), target.noise_variance, options);
-  if (!more.empty()) report.notes += more + "; ";
-  const double left = low_rank.trace() > 0 ? low_rank.residual_trace() / low_rank.trace() : 0.0;
-  report.notes += fmt::format("{:.3g} % of the trace of K left to the sparse factor", 100 * left);
-  built.preconditioner = std::move(p);
+    notes += fmt::format("nothing of K was left after rank {}; ", low_rank.rank());
+  report.notes =
+      notes + report.notes +
+      fmt::format("{:.3g} % of the trace of K left to the sparse factor", 100 * *report.trace_left);
   return built;
 }
 
@@ -48,8 +39,8 @@ Cost hybrid_cost(Index n, Index d, const PreconditionerOptions& options) {
                         Vecchia::building_bytes(n, d, m, rank),
           .kernel_values = approximations::rpcholesky_kernel_values(n, rank) +
                            Vecchia::kernel_values(n, m, true),
-          .build_flops = approximations::rpcholesky_flops(n, rank) +
-                         Vecchia::build_flops(n, d, m, rank) + Woodbury::build_flops(n, rank),
+          .build_flops = approximations::rpcholesky_flops(n, rank) + Woodbury::build_flops(n, rank),
+          .thin_flops = Vecchia::build_flops(n, d, m, rank),
           .apply_flops = Vecchia::apply_flops(n, m) + Woodbury::apply_flops(n, rank)};
 }
 
@@ -77,6 +68,27 @@ void Hybrid::solve(ConstMatrixView r, MatrixView z) const {
 void Hybrid::sample(Rng& rng, MatrixView z) const {
   core_.sample(rng, z);
   factor_.solve(z);
+}
+
+Built hybrid_on(const Target& target, ConstMatrixView f, const PreconditionerOptions& options) {
+  const Index n = target.k.size();
+  auto p = std::make_unique<Hybrid>(
+      target.k, target.noise_variance, f,
+      approximations::VecchiaOptions{.neighbours = effective_neighbours(n, options),
+                                     .seed = options.seed});
+  Built built;
+  auto& report = built.report;
+  report.rank = p->rank();
+  report.neighbours = p->factor().neighbours();
+  report.kernel_values = p->factor().kernel_values();
+  report.bytes =
+      Woodbury::bytes(n, p->rank()) + approximations::Vecchia::bytes(n, p->factor().neighbours());
+  if (p->dropped() > 0)
+    report.notes = fmt::format("{} directions below rounding left out; ", p->dropped());
+  const auto more = vecchia_notes(p->factor(), target.noise_variance, options);
+  if (!more.empty()) report.notes += more + "; ";
+  built.preconditioner = std::move(p);
+  return built;
 }
 
 PreconditionerInfo hybrid_info() {

@@ -41,6 +41,9 @@ class Hybrid final : public linalg::Preconditioner {
   Woodbury core_;                   // I + B B'
 };
 
+/// The hybrid on a low-rank part F that is there already.
+Built hybrid_on(const Target& target, ConstMatrixView f, const PreconditionerOptions& options);
+
 PreconditionerInfo hybrid_info();
 
 }  // namespace mercer::preconditioners

@@ -157,7 +157,7 @@ Cost ilu_cost(Index size, Index, const PreconditionerOptions&) {
   return {.bytes = bytes,
           .peak_bytes = 2 * bytes + 8 * n * (static_cast<double>(columns_at_once) + 5),
           .kernel_values = n * (n + 1) / 2 + static_cast<double>(columns_at_once) * n / 2,
-          .build_flops = n * n * n / 3,
+          .thin_flops = n * n * n / 3,
           .apply_flops = 2 * n * n};
 }
 

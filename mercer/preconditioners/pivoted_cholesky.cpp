@@ -33,8 +33,8 @@ Cost pivoted_cholesky_cost(Index n, Index, const PreconditionerOptions& options)
   return {.bytes = bytes,
           .peak_bytes = std::max(bytes, approximations::pivoted_cholesky_bytes(n, rank)),
           .kernel_values = static_cast<double>(n) * static_cast<double>(rank),
-          .build_flops =
-              approximations::pivoted_cholesky_flops(n, rank) + Woodbury::build_flops(n, rank),
+          .build_flops = Woodbury::build_flops(n, rank),
+          .thin_flops = approximations::pivoted_cholesky_flops(n, rank),
           .apply_flops = Woodbury::apply_flops(n, rank)};
 }
 

@@ -57,7 +57,8 @@ struct Cost {
   double peak_bytes = 0;      // the most in use while it is built, `bytes` included
   double kernel_values = 0;   // single entries of K evaluated to build it
   double products = 0;        // single-column products with the whole K to build it
-  double build_flops = 0;     // the rest of the building
+  double build_flops = 0;     // the rest of the building, as products of large matrices
+  double thin_flops = 0;      // and on vectors, sparse rows or small matrices
   double apply_flops = 0;     // per application and right-hand side
   double apply_products = 0;  // products with the whole K inside an application (a guess)
 };
@@ -83,7 +84,10 @@ struct BuildReport {
   double bytes = 0;          // kept afterwards
   double kernel_values = 0;  // single entries of K evaluated
   double products = 0;       // single-column products with the whole K
-  std::string notes;         // what was cut or left out, as a sentence; empty when nothing was
+  /// trace(K - F F') / trace(K) of a low-rank part F that can be grown, and what it was at half of
+  /// its rank: what a further doubling may bring. Unset for all others.
+  std::optional<double> trace_left, trace_left_at_half;
+  std::string notes;  // what was cut or left out, as a sentence; empty when nothing was
 };
 
 struct Built {

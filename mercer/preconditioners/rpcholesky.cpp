@@ -9,23 +9,19 @@ namespace {
 
 Built make_rpcholesky(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
-  const Index asked = std::max<Index>(effective_rank(n, options), 1);
-  approximations::RpCholesky factorisation(target.k, {.rank = asked, .seed = options.seed});
-  factorisation.grow(asked);
-  Built built;
-  built.report.kernel_values = factorisation.kernel_values();
+  BuildReport growth;
+  auto factorisation = grown_rpcholesky(target.k, std::max<Index>(effective_rank(n, options), 1),
+                                        options.seed, growth);
+  growth.kernel_values = factorisation.kernel_values();
   auto f = std::move(factorisation).take();
-  const Index rank = f.rank();
-  const double left = f.trace > 0 ? f.trace_error / f.trace : 0.0;
-  auto p = std::make_unique<Woodbury>(std::move(f.factor), target.noise_variance);
-  built.report.rank = p->rank();
-  built.report.bytes = Woodbury::bytes(n, p->rank());
-  built.report.notes = rank_note(n, options);
-  if (f.exhausted) built.report.notes += fmt::format("nothing of K was left after rank {}; ", rank);
-  if (p->dropped() > 0)
-    built.report.notes += fmt::format("{} directions below rounding left out; ", p->dropped());
-  built.report.notes += fmt::format("{:.3g} % of the trace of K left", 100 * left);
-  built.preconditioner = std::move(p);
+  growth.notes = rank_note(n, options);
+  if (f.exhausted) growth.notes += fmt::format("nothing of K was left after rank {}; ", f.rank());
+  Built built = rpcholesky_on(target, std::move(f.factor));
+  built.report.kernel_values = growth.kernel_values;
+  built.report.trace_left = growth.trace_left;
+  built.report.trace_left_at_half = growth.trace_left_at_half;
+  built.report.notes = growth.notes + built.report.notes +
+                       fmt::format("{:.3g} % of the trace of K left", 100 * *growth.trace_left);
   return built;
 }
 
@@ -40,6 +36,28 @@ Cost rpcholesky_cost(Index n, Index, const PreconditionerOptions& options) {
 }
 
 }  // namespace
+
+approximations::RpCholesky grown_rpcholesky(const operators::KernelOperator& k, Index rank,
+                                            std::uint64_t seed, BuildReport& report) {
+  approximations::RpCholesky f(k, {.rank = rank, .seed = seed});
+  const auto left = [&] { return f.trace() > 0 ? f.residual_trace() / f.trace() : 0.0; };
+  f.grow(rank / 2);
+  report.trace_left_at_half = left();
+  f.grow(rank - f.rank());
+  report.trace_left = left();
+  return f;
+}
+
+Built rpcholesky_on(const Target& target, Matrix&& f) {
+  auto p = std::make_unique<Woodbury>(std::move(f), target.noise_variance);
+  Built built;
+  built.report.rank = p->rank();
+  built.report.bytes = Woodbury::bytes(target.k.size(), p->rank());
+  if (p->dropped() > 0)
+    built.report.notes = fmt::format("{} directions below rounding left out; ", p->dropped());
+  built.preconditioner = std::move(p);
+  return built;
+}
 
 PreconditionerInfo rpcholesky_info() {
   return {.name = "rpcholesky",

@@ -32,7 +32,7 @@ Cost vecchia_cost(Index n, Index d, const PreconditionerOptions& options) {
   return {.bytes = bytes,
           .peak_bytes = bytes + Vecchia::building_bytes(n, d, m, 0),
           .kernel_values = Vecchia::kernel_values(n, m, false),
-          .build_flops = Vecchia::build_flops(n, d, m, 0),
+          .thin_flops = Vecchia::build_flops(n, d, m, 0),
           .apply_flops = Vecchia::apply_flops(n, m)};
 }
 

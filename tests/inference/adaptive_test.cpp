@@ -4,6 +4,7 @@
 
 #include "mercer/core/threads.hpp"
 #include "mercer/krylov/cg.hpp"
+#include "mercer/preconditioners/registry.hpp"
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::inference {
@@ -53,7 +54,7 @@ TEST(Adaptive, AHardSystemGetsWhatItNeeds) {
   const auto cg = krylov::cg(gp.a, gp.y, plain, {.max_iterations = 5000});
   EXPECT_TRUE(out.result.converged());
   EXPECT_GE(out.levels, 1);
-  EXPECT_EQ(out.name, "hybrid");
+  EXPECT_TRUE(out.name == "hybrid" || out.name == "rpcholesky") << out.name;
   EXPECT_LT(5 * out.result.iterations, cg.iterations);
   EXPECT_LE((gp.a.matrix() * out.x - gp.y).norm(), 1.01e-6 * gp.y.norm());
   EXPECT_EQ(out.result.residuals.rows(), out.result.iterations);
@@ -100,11 +101,28 @@ TEST(Adaptive, SameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(Adaptive, RanksDoubleUpToTheLargestAllowed) {
-  const auto ranks = adaptive_ranks(10000, 2000);
-  EXPECT_EQ(ranks, (std::vector<Index>{100, 200, 400, 800, 1600}));
+  EXPECT_EQ(adaptive_ranks(10000, 300), (std::vector<Index>{32, 64, 128, 256}));
   EXPECT_EQ(adaptive_ranks(10, 2000), std::vector<Index>{10});
-  EXPECT_EQ(adaptive_ranks(10000, 150), std::vector<Index>{100});
   EXPECT_EQ(adaptive_ranks(10000, 20), std::vector<Index>{20});
+}
+
+TEST(Adaptive, PredictsTheIterationsOfALowRankPart) {
+  // The rule is a rough one: within a factor of 2.5 is enough for the choice.
+  for (const double lengthscale : {0.3, 1.0}) {
+    const auto gp =
+        small_gp({.num_points = 600, .num_inputs = 4, .noise = 1e-3, .lengthscale = lengthscale});
+    for (const Index rank : {50, 100, 200}) {
+      const auto built =
+          preconditioners::make("rpcholesky", gp.kernel_operator, gp.noise, {.rank = rank});
+      Matrix x = Matrix::Zero(600, 1);
+      const auto cg = krylov::cg(gp.a, gp.y, x, {.max_iterations = 5000},
+                                 {.preconditioner = built.preconditioner.get()});
+      const double left = *built.report.trace_left, half = *built.report.trace_left_at_half;
+      const double predicted = low_rank_iterations(left * 600, left / half, rank, gp.noise, 1e-6);
+      EXPECT_GT(predicted, 0.4 * cg.iterations) << rank << " " << lengthscale;
+      EXPECT_LT(predicted, 2.5 * cg.iterations) << rank << " " << lengthscale;
+    }
+  }
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST(Compare, AnInterruptedComparisonKeepsWhatIsDone) {
 
 TEST(Compare, AKernelWithoutLengthscaleHasOneColumn) {
   auto options = small_options();
-  options.method.kernel = "linear";
+  options.method.kernel = "linear:iso";
   options.preconditioners = {"none"};
   const auto result = compare(small_data(), options);
   EXPECT_EQ(result.lengthscales.size(), 1u);
