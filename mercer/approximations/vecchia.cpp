@@ -24,15 +24,22 @@ constexpr Index width = 8;                // columns multiplied at once
 template <class T>
 using Columns = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 
-/// F' with points in the given order.
+/// F' with points in the given order. Entries whose squares would be subnormal become 0: at short
+/// lengthscales most are, and processors take a hundred times as long for them. `largest` is the
+/// largest variance, so what is lost is below rounding.
 template <class T>
-Columns<T> ordered_columns(ConstMatrixView f, const std::vector<std::int32_t>& order) {
+Columns<T> ordered_columns(ConstMatrixView f, const std::vector<std::int32_t>& order,
+                           double largest) {
+  const double least = 4 * std::sqrt(std::numeric_limits<T>::min()) * std::sqrt(largest);
   Columns<T> result(f.cols(), f.rows());
   const Index n = f.rows(), tasks = (n + rows_to_a_task - 1) / rows_to_a_task;
   const auto body = [&](Index task, int) {
     for (Index i = task * rows_to_a_task; i < std::min(n, (task + 1) * rows_to_a_task); ++i)
       for (Index j = 0; j < f.cols(); ++j)
-        result(j, i) = static_cast<T>(f(order[static_cast<std::size_t>(i)], j));
+        if (const double v = f(order[static_cast<std::size_t>(i)], j); std::abs(v) > least)
+          result(j, i) = static_cast<T>(v);
+        else
+          result(j, i) = T{0};
   };
   parallel_for(tasks, std::ref(body));
   return result;
@@ -131,7 +138,7 @@ Vecchia::Vecchia(const operators::KernelOperator& k, double noise_variance, Cons
 
   const double largest = n > 0 ? k.diagonal().maxCoeff() : 0.0;
   noise_variance_ = std::max(noise_variance, options.least_noise * largest);
-  const auto columns = ordered_columns<float>(f, order_);
+  const auto columns = ordered_columns<float>(f, order_, largest);
   const Residual r{k.kernel(), x, noise_variance_, f.cols() > 0 ? &columns : nullptr};
   auto search = options.search;
   search.count = options.neighbours;
@@ -143,7 +150,7 @@ Vecchia::Vecchia(const operators::KernelOperator& k, double noise_variance, Cons
   if (f.cols() == 0 || noise_variance_ >= options.float32_from * largest)
     build<float>(r, neighbours, columns, product);
   else
-    build<double>(r, neighbours, ordered_columns<double>(f, order_), product);
+    build<double>(r, neighbours, ordered_columns<double>(f, order_, largest), product);
   transpose();
 }
 

@@ -26,10 +26,11 @@ constexpr double kPatience = 4;
 constexpr double kClearGain = 0.9;
 // Iterations are expected to halve with the first, small low-rank part.
 constexpr double kShareOfFirst = 0.5;
-// Iterations that a sparse factor is expected to need: so many, and a share of those without; and
-// the share that is left with more neighbours. (docs/methods/preconditioners.md)
+// Iterations that a sparse factor is expected to need: so many, and a share of those without, which
+// is less the more of the trace a low-rank part leaves (what it leaves is local then); and the
+// share that is left with more neighbours. (docs/methods/preconditioners.md)
 constexpr double kSparseIterations = 20;
-constexpr double kShareOfSparse = 0.1;
+constexpr double kShareOfSparse = 0.4;
 constexpr double kShareOfNeighbours = 0.6;
 constexpr Index kFirstNeighbours = 30;
 constexpr Index kFirstRank = 32;
@@ -145,8 +146,10 @@ struct Adaptive::Impl {
     return build_time(l) + options.expected_solves * l.expected * iteration_time(l);
   }
   /// The hybrid on a low-rank part that alone would need so many iterations.
-  Level hybrid_on(Index rank, double iterations) const {
-    const double expected = std::min(iterations, kSparseIterations + kShareOfSparse * iterations);
+  Level hybrid_on(Index rank, double iterations, double trace_left) const {
+    const double smooth = 1 - trace_left;
+    const double expected =
+        std::min(iterations, kSparseIterations + kShareOfSparse * smooth * smooth * iterations);
     return make_level("hybrid", rank, expected, std::min(kFirstNeighbours, target.k.size()));
   }
   std::optional<Level> better(double remaining) const;
@@ -172,9 +175,10 @@ Level Adaptive::Impl::grow_low_rank(approximations::RpCholesky& f) const {
       return low_rank_iterations(trace, fall, k, target.noise_variance, tolerance);
     };
     Level here = make_level("rpcholesky", f.rank(), iterations(left, f.rank()));
-    Level sparse = hybrid_on(f.rank(), here.expected);
+    const double share_left = f.trace() > 0 ? left / f.trace() : 0;
+    Level sparse = hybrid_on(f.rank(), here.expected, share_left);
     for (Level* l : {&here, &sparse}) {
-      l->trace_left = f.trace() > 0 ? left / f.trace() : 0;
+      l->trace_left = share_left;
       l->trace_left_at_half = f.trace() > 0 ? before / f.trace() : 0;
       consider(*l);
     }
@@ -215,7 +219,7 @@ std::optional<Level> Adaptive::Impl::better(double remaining) const {
     consider(make_level(level.kind, rank, expected, level.options.neighbours));
   }
   if (!sparse)
-    consider(hybrid_on(report.rank, remaining));
+    consider(hybrid_on(report.rank, remaining, left));
   else if (report.neighbours < 3 * kFirstNeighbours && 3 * kFirstNeighbours < target.k.size())
     consider(
         make_level("hybrid", report.rank, kShareOfNeighbours * remaining, 3 * kFirstNeighbours));
