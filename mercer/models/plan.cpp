@@ -24,7 +24,7 @@ using inference::SystemChoice;
 // Below this many rows a factorisation takes about a second: nothing else is worth trying.
 constexpr Index kAlwaysDirect = 4000;
 // Exact gradients that take longer than this are left to a subset of the rows.
-constexpr double kLongestGradient = 20.0;
+constexpr double kLongestGradient = 2.0;
 constexpr Index kDefaultSubset = 4000;
 constexpr Index kStartRows = 1500;
 // Hyperparameters learned on fewer rows than this are not worth having.

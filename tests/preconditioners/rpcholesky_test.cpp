@@ -16,7 +16,8 @@ TEST(RpCholeskyPreconditioner, IsTheInverseOfTheApproximationPlusNoise) {
   const auto gp = small_gp({.num_points = 100, .noise = 1e-2, .kernel = "matern52:iso"});
   const auto built = make("rpcholesky", gp.kernel_operator, gp.noise, {.rank = 30, .seed = 3});
   EXPECT_EQ(built.report.rank, 30);
-  const auto f = approximations::rpcholesky(gp.kernel_operator, {.rank = 30, .seed = 3}).factor;
+  BuildReport growth;
+  const Matrix f = grown_rpcholesky(gp.kernel_operator, 30, 3, growth).factor();
   Matrix p = f * f.transpose();
   p.diagonal().array() += gp.noise;
   const Matrix r = testing::random_matrix(100, 3, 1), expected = p.ldlt().solve(r);
@@ -24,6 +25,9 @@ TEST(RpCholeskyPreconditioner, IsTheInverseOfTheApproximationPlusNoise) {
   built.preconditioner->solve(r, z);
   // Condition number 1e4 times rounding.
   EXPECT_LE((z - expected).norm(), 1e-10 * expected.norm());
+  EXPECT_NEAR(*growth.trace_left, (gp.kernel_operator.matrix() - f * f.transpose()).trace() / 100,
+              1e-12);
+  EXPECT_GT(*growth.trace_left_at_half, *growth.trace_left);
 }
 
 TEST(RpCholeskyPreconditioner, WithEveryPointSolvesAtOnce) {
