@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
@@ -53,7 +54,8 @@ std::vector<double> grid(const std::string& flag, const std::vector<std::string>
     const double from = to_number(flag, word.substr(0, first));
     const double to = to_number(flag, word.substr(first + 1, second - first - 1));
     const double count = to_number(flag, word.substr(second + 1));
-    if (!(from > 0) || !(to > 0) || !(count >= 1) || count > 100 || count != std::floor(count))
+    if (!(from > 0) || !(to > 0) || !std::isfinite(from) || !std::isfinite(to) || !(count >= 1) ||
+        count > 100 || count != std::floor(count))
       throw InvalidArgument(
           fmt::format("{}: '{}' needs two positive ends and a count from 1 to 100", flag, word));
     for (int i = 0; i < static_cast<int>(count); ++i) {
@@ -86,6 +88,7 @@ Json run_json(const CompareRun& run) {
   put(json, "build_seconds", run.build_seconds);
   put(json, "solve_seconds", run.solve_seconds);
   put(json, "relative_residual", run.relative_residual);
+  json["built"] = run.built.empty() ? "none" : run.built;
   json["rank"] = run.rank;
   json["neighbours"] = run.neighbours;
   json["improvement"] = run.improvement ? Json(*run.improvement) : Json(nullptr);
@@ -168,6 +171,18 @@ std::string iterations_text(const CompareRun* run) {
   return fmt::format("{}{}", limited ? ">" : "!", total);
 }
 
+// The improvement; where plain CG was stopped by a limit, a bound on it, as "<-2.10".
+void fill_gain(const CompareRun* run, const CompareRun* plain, report::HeatMapCell& cell) {
+  if (run == nullptr || plain == nullptr || !run->converged() || plain->iterations == 0) return;
+  const bool bound = !plain->converged();
+  if (!run->improvement && !bound) return;
+  const double effort = run->iterations + run->inner_iterations;
+  const double gain = run->improvement.value_or(std::log10(effort / plain->iterations));
+  if (bound && gain > 0) return;  // says nothing then
+  cell.value = gain;
+  cell.text = fmt::format("{}{:.2f}", bound ? "<" : "", std::abs(gain) < 0.005 ? 0.0 : gain);
+}
+
 report::HeatMap picture(const CompareResult& result, const std::string& name,
                         const std::string& kernel) {
   report::HeatMap map;
@@ -193,10 +208,7 @@ report::HeatMap picture(const CompareResult& result, const std::string& name,
         cell.text = iterations_text(run);
         if (plain && run != nullptr && run->iterations > 0)
           cell.value = std::log10(static_cast<double>(run->iterations));
-        if (!plain && run != nullptr && run->improvement) {
-          cell.value = *run->improvement;
-          cell.text = fmt::format("{:.2f}", *run->improvement);
-        }
+        if (!plain) fill_gain(run, find(result, result.labels.front(), l, s), cell);
         row.push_back(std::move(cell));
       }
     }
@@ -220,7 +232,8 @@ std::string one_cell(const CompareResult& result) {
                fmt::format("{:.1e}{}", run.relative_residual,
                            run.converged() ? "" : " " + stop_name(run))});
   }
-  return table.text() + "\n  * least time, building included\n";
+  const bool won = !result.winners.empty() && !result.winners.front().by_seconds.empty();
+  return table.text() + (won ? "\n  * least time, building included\n" : "");
 }
 
 std::string whole_grid(const CompareResult& result) {
@@ -291,7 +304,7 @@ struct Flags {
   RunOptions run;
   DataFlags data;
   models::CompareOptions options;
-  std::vector<std::string> lengthscales, noises;
+  std::vector<std::string> lengthscales, noises, solvers;
   std::string csv, picture;
 };
 
@@ -307,9 +320,9 @@ void add_options(Arguments& arguments, Flags& flags) {
                  "values, or FROM:TO:COUNT evenly in logarithm\n[default: 1e-3:1e2:6]");
   arguments.list("--noises", "V", flags.noises,
                  "noise variances, in the same way [default: 1e-6:1e-2:3]");
-  arguments.list("--solvers", "A,B", options.solvers,
+  arguments.list("--solvers", "A,B", flags.solvers,
                  "solvers; auto is cg, or fcg where P changes from step to\n"
-                 "step; cholesky is the direct method");
+                 "step; cholesky is the direct method [default: auto]");
   arguments.list("--preconditioners", "A,B", options.preconditioners,
                  "preconditioners; auto is what fit does by itself\n"
                  "[default: all that suit kernel and data, and auto]");
@@ -355,7 +368,13 @@ int run_compare(const Words& words) {
   if (!flags.lengthscales.empty())
     options.lengthscales = grid("--lengthscales", flags.lengthscales);
   if (!flags.noises.empty()) options.noises = grid("--noises", flags.noises);
+  if (!flags.solvers.empty()) options.solvers = flags.solvers;
   models::check(options);
+  if (options.rms_tolerance && arguments.given("--tolerance"))
+    throw InvalidArgument(
+        "--tolerance and --rms-tolerance are two rules for the same thing; give one");
+  if (!flags.csv.empty() && flags.csv == flags.picture)
+    throw InvalidArgument("--csv and --picture name the same file");
   const bool csv_out = flags.csv == "-";
   if (flags.run.json && csv_out)
     throw InvalidArgument("--json and --csv - both want standard output; name a file with --csv");
@@ -373,7 +392,9 @@ int run_compare(const Words& words) {
                     result.lengthscales.size() * result.noises.size() * result.labels.size()));
   if (!flags.csv.empty()) write_text(flags.csv, csv_text(result));
   if (!flags.picture.empty())
-    write_text(flags.picture, svg(picture(result, flags.data.path, options.method.kernel)));
+    write_text(flags.picture,
+               svg(picture(result, std::filesystem::path(flags.data.path).filename().string(),
+                           options.method.kernel)));
   if (flags.run.json)
     print_json(compare_json(result, options, data, flags.data.path));
   else if (!csv_out)

@@ -116,7 +116,8 @@ double randomized_svd_flops(Index n, const RandomizedSvdOptions& options) {
 
 double randomized_svd_bytes(Index n, const RandomizedSvdOptions& options) {
   const auto l = static_cast<double>(columns_used(n, options));
-  return 8 * (static_cast<double>(n) * (2 * l + 3) + 5 * l * l);
+  // Two blocks of columns here, and the operator's copies of both while it multiplies.
+  return 8 * (static_cast<double>(n) * (4 * l + 3) + 5 * l * l);
 }
 
 }  // namespace mercer::approximations

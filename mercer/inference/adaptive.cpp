@@ -32,8 +32,9 @@ constexpr double kShareOfFirst = 0.5;
 constexpr double kSparseIterations = 20;
 constexpr double kShareOfSparse = 0.4;
 constexpr double kShareOfNeighbours = 0.6;
-constexpr Index kFirstNeighbours = 30;
 constexpr Index kFirstRank = 32;
+// Each build promises a clear gain; where so many did not help, another will not.
+constexpr int kMostBuilds = 8;
 // What a build costs beside its arithmetic: only felt below a thousand points.
 constexpr double kOverheadSeconds = 5e-4;
 
@@ -150,7 +151,7 @@ struct Adaptive::Impl {
     const double smooth = 1 - trace_left;
     const double expected =
         std::min(iterations, kSparseIterations + kShareOfSparse * smooth * smooth * iterations);
-    return make_level("hybrid", rank, expected, std::min(kFirstNeighbours, target.k.size()));
+    return make_level("hybrid", rank, expected, std::min(kAdaptiveNeighbours, target.k.size()));
   }
   std::optional<Level> better(double remaining) const;
   Level grow_low_rank(approximations::RpCholesky& f) const;
@@ -213,16 +214,18 @@ std::optional<Level> Adaptive::Impl::better(double remaining) const {
   const double left = report.trace_left.value_or(1), half = report.trace_left_at_half.value_or(1);
   const double share = half > 0 ? std::clamp(std::sqrt(left / half), 0.3, 1.0) : 1.0;
   const bool sparse = level.kind == std::string_view("hybrid");
+  // A build that fell short of its rank found nothing more in K.
+  const bool exhausted = report.rank < level.options.rank.value_or(1);
   double expected = remaining;
-  for (Index rank = 2 * report.rank; rank <= ranks.back(); rank *= 2) {
+  for (Index rank = 2 * report.rank; !exhausted && rank <= ranks.back(); rank *= 2) {
     expected *= share;
     consider(make_level(level.kind, rank, expected, level.options.neighbours));
   }
   if (!sparse)
     consider(hybrid_on(report.rank, remaining, left));
-  else if (report.neighbours < 3 * kFirstNeighbours && 3 * kFirstNeighbours < target.k.size())
+  else if (report.neighbours < 3 * kAdaptiveNeighbours && 3 * kAdaptiveNeighbours < target.k.size())
     consider(
-        make_level("hybrid", report.rank, kShareOfNeighbours * remaining, 3 * kFirstNeighbours));
+        make_level("hybrid", report.rank, kShareOfNeighbours * remaining, 3 * kAdaptiveNeighbours));
   return found;
 }
 
@@ -292,8 +295,9 @@ krylov::SolveResult Adaptive::solve(const krylov::SolverInfo& solver,
     if (whole.converged() || whole.stop == StopReason::iteration_limit) return whole;
     // A solve that is stuck takes the next level whatever it costs.
     if (!next && (whole.stop == StopReason::stagnation || whole.stop == StopReason::breakdown))
-      next = impl_->better(1e9);
-    if (!next) return whole;
+      next = impl_->built == 0 ? impl_->make_level("rpcholesky", impl_->ranks.front(), 0)
+                               : impl_->better(1e9);
+    if (!next || impl_->built >= kMostBuilds) return whole;
     if (rest.max_iterations <= 0) {
       whole.stop = StopReason::iteration_limit;
       return whole;

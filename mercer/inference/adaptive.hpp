@@ -59,5 +59,7 @@ double low_rank_iterations(double trace_left, double fall, Index rank, double no
 std::vector<Index> adaptive_ranks(Index n, Index max_rank);
 /// The largest rank unless memory says less.
 inline constexpr Index kAdaptiveMaxRank = 2000;
+/// Neighbours of the hybrid that it builds first.
+inline constexpr Index kAdaptiveNeighbours = 30;
 
 }  // namespace mercer::inference

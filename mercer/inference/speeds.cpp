@@ -9,6 +9,8 @@ namespace {
 // small matrices at perhaps a quarter of its speed.
 constexpr double kTallHandicap = 1.3;
 constexpr double kThinHandicap = 4;
+// Products to build something come in blocks of columns, which share the kernel values.
+constexpr double kShareInBlocks = 0.2;
 
 }  // namespace
 
@@ -40,7 +42,8 @@ double product_seconds(const Speeds& speeds, Index n, OperatorKind op, SolvePrec
 double build_seconds(const Speeds& speeds, const preconditioners::Cost& cost, double product) {
   // Values for one use cost more than those inside a product, which come by the tile.
   return (kTallHandicap * cost.build_flops + kThinHandicap * cost.thin_flops) / speeds.flops +
-         2 * cost.kernel_values * speeds.pair_seconds_double + cost.products * product;
+         2 * cost.kernel_values * speeds.pair_seconds_double +
+         kShareInBlocks * cost.products * product;
 }
 
 double apply_seconds(const Speeds& speeds, const preconditioners::Cost& cost, double product,

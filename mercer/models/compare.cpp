@@ -68,7 +68,6 @@ std::vector<Entry> entries(const CompareOptions& options, const kernels::Kernel&
     }
     for (const auto& name : names) {
       const Entry entry{outer_solver(solver, name), name};
-      if (needs_flexible(name) && !krylov::solver(entry.solver).flexible) continue;
       add(entry);
     }
   }
@@ -142,7 +141,7 @@ class Comparison {
  private:
   void choose_operator() {
     const Index n = result_.n;
-    const double base = static_cast<double>(current_rss_bytes());
+    const double base = base_bytes(n, result_.d);
     budget_ = options_.method.memory ? static_cast<double>(*options_.method.memory)
                                      : base + 0.8 * static_cast<double>(available_memory_bytes());
     const auto stored = [&](Precision p) { return operators::StoredOperator::bytes(n, p); };
@@ -160,6 +159,15 @@ class Comparison {
     if (op_ == OperatorKind::stored && base + stored(kept) > budget_)
       throw DoesNotFit(fmt::format("--operator stored keeps {} for {} rows, but --memory leaves {}",
                                    format_bytes(stored(kept)), n, format_bytes(budget_ - base)));
+    in_use_ =
+        base + operators::tiled_bytes(n, result_.d, 1) + krylov::solver("cg").bytes(n, 1, true);
+    if (precision_ != SolvePrecision::float64) in_use_ += operators::tiled_bytes(n, result_.d, 0);
+    if (op_ == OperatorKind::stored) in_use_ += stored(kept);
+    if (in_use_ > budget_)
+      throw DoesNotFit(
+          fmt::format("a comparison on {} rows needs {} at least, but --memory is {}; "
+                      "allow more, or take fewer --rows",
+                      n, format_bytes(in_use_), format_bytes(budget_)));
     result_.op = to_string(op_);
     result_.precision = to_string(precision_);
   }
@@ -185,6 +193,10 @@ class Comparison {
     run.solver = entry.solver;
     run.preconditioner = entry.preconditioner;
     if (!report(fraction, run, "")) return run;
+    if (needs_flexible(entry.preconditioner) && !krylov::solver(entry.solver).flexible) {
+      run.skipped = "P changes from step to step, which this solver does not allow";
+      return run;
+    }
     try {
       if (entry.solver == "cholesky")
         solve_directly(k, run);
@@ -209,14 +221,31 @@ class Comparison {
 
   // Says why a method of this cost cannot run; empty when it can.
   std::string too_much(double bytes, double seconds) const {
-    const double base = static_cast<double>(current_rss_bytes());
-    if (base + bytes > budget_)
+    if (in_use_ + bytes > budget_)
       return fmt::format("needs {} more memory, {} are left", format_bytes(bytes),
-                         format_bytes(budget_ - base));
+                         format_bytes(budget_ - in_use_));
     if (seconds > options_.cell_seconds)
-      return fmt::format("building it would take about {:.0f} s, more than --cell-seconds {:g}",
+      return fmt::format("building it would take about {:.2g} s, more than --cell-seconds {:g}",
                          seconds, options_.cell_seconds);
     return "";
+  }
+
+  // The largest rank that `auto` may build.
+  Index affordable_rank(preconditioners::PreconditionerOptions level) const {
+    const auto& hybrid = preconditioners::preconditioner("hybrid");
+    const Index most = level.rank.value_or(inference::kAdaptiveMaxRank);
+    Index found = 1;
+    for (const Index rank : inference::adaptive_ranks(result_.n, most)) {
+      level.rank = rank;
+      if (in_use_ + hybrid.cost(result_.n, result_.d, level).peak_bytes <= budget_) found = rank;
+    }
+    return found;
+  }
+
+  double residual_target() const {
+    return options_.rms_tolerance
+               ? *options_.rms_tolerance * std::sqrt(static_cast<double>(result_.n))
+               : options_.method.tolerance * scaled_.y.norm();
   }
 
   void solve_directly(const Operators& k, CompareRun& run) const {
@@ -237,7 +266,7 @@ class Comparison {
     k.exact->apply(x, r);
     r = scaled_.y - r - run.noise * x;
     run.relative_residual = r.norm() / scaled_.y.norm();
-    if (!(run.relative_residual <= std::max(options_.method.tolerance, 1e-12)))
+    if (!(r.norm() <= std::max(residual_target(), 1e-12 * scaled_.y.norm())))
       run.stop = StopReason::stagnation;
   }
 
@@ -261,12 +290,12 @@ class Comparison {
     std::unique_ptr<inference::Adaptive> adaptive;
     if (run.preconditioner == "auto") {
       adaptive = std::make_unique<inference::Adaptive>(
-          target, inference::AdaptiveOptions{
-                      .speeds = inference::nominal_speeds(*kernel_, result_.d),
-                      .op = op_,
-                      .precision = precision_,
-                      .max_rank = preconditioning.rank.value_or(inference::kAdaptiveMaxRank),
-                      .seed = options_.method.seed});
+          target,
+          inference::AdaptiveOptions{.speeds = inference::nominal_speeds(*kernel_, result_.d),
+                                     .op = op_,
+                                     .precision = precision_,
+                                     .max_rank = affordable_rank(preconditioning),
+                                     .seed = options_.method.seed});
     } else if (run.preconditioner != "none") {
       const auto cost = preconditioners::preconditioner(run.preconditioner)
                             .cost(result_.n, result_.d, preconditioning);
@@ -288,6 +317,7 @@ class Comparison {
     const auto& what = adaptive ? adaptive->report() : built.report;
     run.build_seconds = adaptive ? adaptive->build_seconds() : built.report.build_seconds;
     run.solve_seconds = timer.seconds() - (adaptive ? run.build_seconds : 0);
+    run.built = what.name;
     run.rank = what.rank;
     run.neighbours = what.neighbours;
     run.notes = what.notes;
@@ -306,10 +336,8 @@ class Comparison {
     k.exact->apply(x, r);
     r = scaled_.y - r - run.noise * x;
     run.relative_residual = r.norm() / scaled_.y.norm();
-    const double target = options_.rms_tolerance
-                              ? *options_.rms_tolerance * std::sqrt(static_cast<double>(result_.n))
-                              : options_.method.tolerance * scaled_.y.norm();
-    if (run.stop == StopReason::converged && r.norm() > target) run.stop = StopReason::stagnation;
+    if (run.stop == StopReason::converged && r.norm() > residual_target())
+      run.stop = StopReason::stagnation;
   }
 
   // Improvements over plain CG, which is the first run of the cell, and the winners.
@@ -345,6 +373,7 @@ class Comparison {
   std::vector<Entry> entries_;
   Calibration speeds_;
   double budget_ = 0;
+  double in_use_ = 0;  // program, data, operators and plain CG
   OperatorKind op_ = OperatorKind::tiled;
   SolvePrecision precision_ = SolvePrecision::float64;
   CompareResult result_;
@@ -355,6 +384,36 @@ void check_positive(const char* flag, const std::vector<double>& values) {
   for (const double v : values)
     if (!Positive::holds(v))
       throw InvalidArgument(fmt::format("{} has {}, but all must be positive", flag, v));
+}
+
+// An option that none of the preconditioners named takes would be ignored in silence.
+void check_taken(const CompareOptions& options) {
+  if (options.preconditioners.empty()) return;
+  preconditioners::Takes any;
+  for (const auto& name : options.preconditioners) {
+    const auto takes = name == "auto" ? preconditioners::Takes{.rank = true}
+                                      : preconditioners::preconditioner(name).takes;
+    any.rank = any.rank || takes.rank;
+    any.neighbours = any.neighbours || takes.neighbours;
+    any.blocks = any.blocks || takes.blocks;
+    any.delta = any.delta || takes.delta;
+    any.inner_tolerance = any.inner_tolerance || takes.inner_tolerance;
+    any.drop = any.drop || takes.drop;
+    any.landmarks = any.landmarks || takes.landmarks;
+  }
+  const auto& given = options.method.preconditioning;
+  const auto refuse = [](bool set, bool taken, const char* flag) {
+    if (set && !taken)
+      throw InvalidArgument(
+          fmt::format("{} has no meaning for any of the preconditioners compared", flag));
+  };
+  refuse(given.rank.has_value(), any.rank, "--rank");
+  refuse(given.neighbours.has_value(), any.neighbours, "--neighbours");
+  refuse(given.blocks.has_value(), any.blocks, "--blocks");
+  refuse(given.delta.has_value(), any.delta, "--delta");
+  refuse(given.inner_tolerance.has_value(), any.inner_tolerance, "--inner-tolerance");
+  refuse(given.drop.has_value(), any.drop, "--drop");
+  refuse(options.method.landmarks != "auto", any.landmarks, "--landmarks");
 }
 
 }  // namespace
@@ -381,6 +440,7 @@ void check(const CompareOptions& options) {
     if (name != "auto" && name != "cholesky") krylov::solver(name);
   for (const auto& name : options.preconditioners)
     if (name != "auto") preconditioners::preconditioner(name);
+  check_taken(options);
   if (options.rms_tolerance && !Positive::holds(*options.rms_tolerance))
     throw InvalidArgument("--rms-tolerance must be positive");
   if (options.rows && *options.rows < 2) throw InvalidArgument("--rows must be at least 2");

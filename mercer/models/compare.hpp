@@ -51,6 +51,7 @@ struct CompareRun {
   double build_seconds = 0;
   double solve_seconds = 0;
   double relative_residual = 0;  // true, in double
+  std::string built;             // what `auto` became; else the preconditioner
   Index rank = 0;
   Index neighbours = 0;
   std::string notes;  // of the preconditioner's build

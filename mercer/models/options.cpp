@@ -83,6 +83,8 @@ void check(const MethodOptions& options) {
     throw InvalidArgument(
         "--neighbours, --blocks, --delta, --inner-tolerance, --drop and --landmarks belong to a "
         "preconditioner; name it with --preconditioner");
+  if (options.solver == "cholesky" && given.rank)
+    throw InvalidArgument("--rank is of a preconditioner, which cholesky does not have");
   if (needs_flexible(options.preconditioner) && options.solver != "auto" &&
       options.solver != "cholesky" && !krylov::solver(options.solver).flexible)
     throw InvalidArgument(fmt::format(
@@ -106,7 +108,7 @@ std::string describe_solvers() {
 }
 
 std::string describe_preconditioners() {
-  std::string text = line("auto", "none, then hybrid of a rank that grows while it pays") +
+  std::string text = line("auto", "none, then rpcholesky or hybrid of the rank that pays") +
                      line("none", "plain iterations");
   for (const auto& entry : preconditioners::preconditioners())
     if (entry.name != "none") text += line(entry.name, entry.summary);

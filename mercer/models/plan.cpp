@@ -110,16 +110,17 @@ Candidate direct_candidate(const Problem& p, SystemChoice choice) {
   }
   c.row.allowed = asked(p.method.solver, "cholesky") && asked(p.method.op, "stored") &&
                   (p.method.precision == "auto" || p.method.precision == "double") &&
-                  (p.method.preconditioner == "auto" || p.method.preconditioner == "none");
+                  (p.method.preconditioner == "auto" || p.method.preconditioner == "none") &&
+                  !p.method.preconditioning.rank;  // means a preconditioner, so an iterative solve
   c.choice = choice;
   return c;
 }
 
 // What the preconditioner costs. `auto` may go up to the largest rank that the memory left beside
-// the rest (`other_bytes`) holds, which is set in the choice; it is expected to stop at the default
-// rank.
+// the rest (`other_bytes`) holds, which is set in the choice; it is expected to stop at a
+// quarter of the default rank. Sets the bytes of the largest.
 preconditioners::Cost preconditioner_cost(const Problem& p, double other_bytes,
-                                          SystemChoice& choice) {
+                                          SystemChoice& choice, double& largest_bytes) {
   if (choice.preconditioner != "auto")
     return preconditioners::preconditioner(choice.preconditioner)
         .cost(p.n(), p.d(), choice.preconditioning);
@@ -127,13 +128,15 @@ preconditioners::Cost preconditioner_cost(const Problem& p, double other_bytes,
   const Index most = choice.preconditioning.rank.value_or(inference::kAdaptiveMaxRank);
   preconditioners::Cost expected;
   auto level = choice.preconditioning;
+  level.neighbours = std::min<Index>(inference::kAdaptiveNeighbours, p.n());
   for (const Index rank : inference::adaptive_ranks(p.n(), most)) {
     level.rank = rank;
     const auto cost = hybrid.cost(p.n(), p.d(), level);
     const bool smallest = expected.bytes == 0;
     if (!smallest && other_bytes + cost.peak_bytes > p.free_bytes) break;
-    if (smallest || rank <= preconditioners::default_rank(p.n())) expected = cost;
+    if (smallest || 4 * rank <= preconditioners::default_rank(p.n())) expected = cost;
     choice.preconditioning.rank = rank;
+    largest_bytes = cost.peak_bytes;
   }
   return expected;
 }
@@ -157,10 +160,11 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
         p.n(), choice.precision == SolvePrecision::float64 ? operators::Precision::float64
                                                            : operators::Precision::float32);
   const double iterations = guessed_iterations(p, choice);
-  double build = 0;
+  double build = 0, largest_bytes = 0;
+  const double other_bytes = c.row.bytes;
   double per_iteration = product_seconds(p, choice, p.columns());
   if (choice.preconditioner != "none") {
-    const auto cost = preconditioner_cost(p, c.row.bytes, choice);
+    const auto cost = preconditioner_cost(p, c.row.bytes, choice, largest_bytes);
     const double product = product_seconds(p, choice, 1);
     c.row.bytes += std::max(cost.bytes, cost.peak_bytes);
     build = inference::build_seconds(p.speed, cost, product);
@@ -170,6 +174,9 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
   c.row.build_seconds = build;
   c.row.seconds = build + iterations * per_iteration;
   c.row.note = fmt::format("about {:.0f} iterations", iterations);
+  if (largest_bytes > 0)
+    c.row.note +=
+        fmt::format(", up to {} if a larger rank pays", format_bytes(other_bytes + largest_bytes));
   if (p.purpose == PlanFor::predict)
     c.row.seconds = build + kPredictRows / columns * iterations * per_iteration;
   c.row.allowed = asked(p.method.solver, choice.solver) &&
@@ -362,6 +369,10 @@ void plan_system(const Problem& p, Plan& plan) {
 
 }  // namespace
 
+double base_bytes(Index n, Index d) {
+  return kProgramBytes + 16.0 * static_cast<double>(n) * static_cast<double>(d + 1);
+}
+
 Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
                const MethodOptions& method, const TrainOptions& train, PlanFor purpose) {
   check(method);
@@ -372,7 +383,7 @@ Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
   plan.calibration = calibrate(kernel, x);
   // An estimate, not the resident size of the moment: the same command makes the same plan. The
   // data are there twice, as read and as scaled.
-  plan.base_bytes = kProgramBytes + 16.0 * static_cast<double>(x.rows() * (x.cols() + 1));
+  plan.base_bytes = base_bytes(x.rows(), x.cols());
   plan.budget_bytes = method.memory
                           ? static_cast<double>(*method.memory)
                           : plan.base_bytes + 0.8 * static_cast<double>(available_memory_bytes());

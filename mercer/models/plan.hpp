@@ -47,6 +47,10 @@ struct Plan {
   Index variance_block = 64;
 };
 
+/// Program and data in memory before a run: an estimate, so that the same command makes the same
+/// plan.
+double base_bytes(Index n, Index d);
+
 enum class PlanFor { fit, solve, predict };
 
 /// Throws DoesNotFit with what would fit. `train` is ignored unless purpose is fit.

@@ -77,13 +77,13 @@ void check(const PreconditionerInfo& info, const PreconditionerOptions& options)
       throw InvalidArgument(
           fmt::format("{} has no meaning for the preconditioner '{}'", option, info.name));
   };
-  refuse(options.rank.has_value(), info.takes.rank, "rank");
-  refuse(options.neighbours.has_value(), info.takes.neighbours, "neighbours");
-  refuse(options.blocks.has_value(), info.takes.blocks, "blocks");
-  refuse(options.delta.has_value(), info.takes.delta, "delta");
-  refuse(options.inner_tolerance.has_value(), info.takes.inner_tolerance, "inner tolerance");
-  refuse(options.drop.has_value(), info.takes.drop, "drop");
-  refuse(options.landmarks.has_value(), info.takes.landmarks, "landmarks");
+  refuse(options.rank.has_value(), info.takes.rank, "--rank");
+  refuse(options.neighbours.has_value(), info.takes.neighbours, "--neighbours");
+  refuse(options.blocks.has_value(), info.takes.blocks, "--blocks");
+  refuse(options.delta.has_value(), info.takes.delta, "--delta");
+  refuse(options.inner_tolerance.has_value(), info.takes.inner_tolerance, "--inner-tolerance");
+  refuse(options.drop.has_value(), info.takes.drop, "--drop");
+  refuse(options.landmarks.has_value(), info.takes.landmarks, "--landmarks");
 }
 
 Built make(std::string_view name, const Target& target, const PreconditionerOptions& options) {

@@ -65,6 +65,10 @@ class CompareTest(CliCase):
                               (("--solvers", "magic"), "fgmres"),
                               (("--cell-seconds", "0"), "--cell-seconds"),
                               (("--json", "--csv", "-"), "standard output"),
+                              (("--tolerance", "1e-3", "--rms-tolerance", "1e-3"), "two rules"),
+                              (("--csv", "a.x", "--picture", "a.x"), "same file"),
+                              (("--preconditioners", "vecchia", "--rank", "5"), "--rank"),
+                              (("--lengthscales", "inf:1:3"), "positive"),
                               (("--picture", "no/such/folder/a.svg"), "--picture")):
             with self.subTest(words=words):
                 self.refused(2, "compare", "d.csv", *words, saying=saying)

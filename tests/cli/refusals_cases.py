@@ -25,7 +25,10 @@ class UsageTest(CliCase):
                               (("--max-iterations", "0"), "--max-iterations"),
                               (("--max-iterations", "1.5"), "whole number"),
                               (("--steps", "0"), "--steps"), (("--restarts", "-1"), "--restarts"),
-                              (("--rank", "0"), "--rank"), (("--subset", "1"), "--subset"),
+                              (("--rank", "0"), "--rank"), (("--rank", "5", "--solver", "cholesky"), "--rank"),
+                              (("--preconditioner", "nystrom", "--delta", "1"), "--delta"),
+                              (("--preconditioner", "regularized", "--solver", "cg"), "fgmres"),
+                              (("--subset", "1"), "--subset"),
                               (("--threads", "0"), "--threads"), (("--seed", "-1"), "--seed"),
                               (("--memory", "lots"), "--memory"), (("--memory", "0"), "--memory"),
                               (("--test-fraction", "1"), "--test-fraction")):

@@ -100,6 +100,14 @@ TEST(Adaptive, SameBitsOnAnyNumberOfThreads) {
   EXPECT_TRUE(one.x == three.x);
 }
 
+TEST(Adaptive, AMatrixOfFewDirectionsAndAToleranceOutOfReachEnds) {
+  // K has rank 6: no larger preconditioner can be had, and 1e-16 cannot be reached.
+  const auto gp = small_gp({.num_points = 300, .noise = 1e-12, .kernel = "poly:2"});
+  const auto out = solve(gp, options_for(gp), {.tolerance = 1e-16, .max_iterations = 400});
+  EXPECT_FALSE(out.result.converged());
+  EXPECT_LE(out.levels, 8);
+}
+
 TEST(Adaptive, RanksDoubleUpToTheLargestAllowed) {
   EXPECT_EQ(adaptive_ranks(10000, 300), (std::vector<Index>{32, 64, 128, 256}));
   EXPECT_EQ(adaptive_ranks(10, 2000), std::vector<Index>{10});

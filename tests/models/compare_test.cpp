@@ -6,6 +6,8 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/data/simulate.hpp"
+#include "mercer/krylov/registry.hpp"
+#include "mercer/operators/cost.hpp"
 #include "mercer/preconditioners/registry.hpp"
 
 namespace mercer::models {
@@ -93,10 +95,26 @@ TEST(Compare, WhatDoesNotFitIsSkippedWithTheReason) {
   auto options = small_options();
   options.preconditioners = {"ssor"};
   options.method.op = "tiled";
+  // The least that a comparison needs is refused as a whole, and says how much that is.
   options.method.memory = 1;
+  EXPECT_THROW(compare(small_data(), options), DoesNotFit);
+  // A little more than plain CG needs: not enough for a dense triangle.
+  const Index n = 150, d = 5;
+  options.method.memory =
+      static_cast<std::uint64_t>(base_bytes(n, d) + 2 * operators::tiled_bytes(n, d, 1) +
+                                 krylov::solver("cg").bytes(n, 1, true) + 1000);
   const auto result = compare(small_data(), options);
   EXPECT_NE(result.runs[1].skipped.find("memory"), std::string::npos) << result.runs[1].skipped;
   EXPECT_TRUE(result.runs[0].converged());
+}
+
+TEST(Compare, OptionsThatNothingTakesAreRefused) {
+  auto options = small_options();
+  options.preconditioners = {"vecchia"};
+  options.method.preconditioning.rank = 5;
+  EXPECT_THROW(check(options), InvalidArgument);
+  options.preconditioners = {"vecchia", "auto"};
+  EXPECT_NO_THROW(check(options));
 }
 
 TEST(Compare, AnInterruptedComparisonKeepsWhatIsDone) {
