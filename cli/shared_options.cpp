@@ -88,7 +88,7 @@ void add_limit_options(Arguments& arguments, models::MethodOptions& options) {
   arguments.option("--seed", "S", options.seed, "same seed, same bits");
 }
 
-void add_method_options(Arguments& arguments, models::MethodOptions& options) {
+void add_method_options(Arguments& arguments, models::MethodOptions& options, bool with_mean) {
   arguments.group("Model (values are on standardised data unless --no-standardize)");
   arguments.option("--kernel", "SPEC", options.kernel,
                    "kernel, with one lengthscale per input; rbf:iso for\n"
@@ -97,7 +97,7 @@ void add_method_options(Arguments& arguments, models::MethodOptions& options) {
                  "lengthscale, or one per input: 0.5,2,1");
   arguments.option("--signal-variance", "V", options.signal_variance, "variance of the signal");
   arguments.option("--noise", "V", options.noise, "variance of the noise");
-  arguments.option("--mean", "KIND", options.mean, "zero | constant | linear");
+  if (with_mean) arguments.option("--mean", "KIND", options.mean, "zero | constant | linear");
 
   arguments.group("Method");
   arguments.option("--operator", "NAME", options.op, "auto | tiled | stored: how K v is computed");

@@ -38,7 +38,8 @@ void tell(const data::Dataset& data, const Console& console);
 data::Dataset read(DataFlags& flags, const Console& console);
 
 /// --kernel .. --max-iterations, --memory and --seed, with the lists of choices below the options.
-void add_method_options(Arguments& arguments, models::MethodOptions& options);
+void add_method_options(Arguments& arguments, models::MethodOptions& options,
+                        bool with_mean = true);
 /// --rank .. --landmarks: what single preconditioners take.
 void add_preconditioning_options(Arguments& arguments, models::MethodOptions& options);
 /// --tolerance, --max-iterations, --memory, --seed.

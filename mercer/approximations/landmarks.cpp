@@ -9,16 +9,16 @@
 #include <set>
 #include <span>
 
-#include "mercer/approximations/detail/panels.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/linalg/blas.hpp"
+#include "mercer/linalg/panels.hpp"
 
 namespace mercer::approximations {
 namespace {
 
-using detail::for_panels;
-using detail::panel;
+using linalg::for_panels;
+using linalg::kPanelRows;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
@@ -55,7 +55,7 @@ ChosenLandmarks uniform(const operators::KernelOperator& k, const LandmarkOption
 class Urn {
  public:
   explicit Urn(Index n)
-      : weights_(n), sums_(static_cast<std::size_t>((n + panel - 1) / panel), 0.0) {}
+      : weights_(n), sums_(static_cast<std::size_t>((n + kPanelRows - 1) / kPanelRows), 0.0) {}
 
   /// weights(i) = weight(i) for every i.
   template <class Weight>
@@ -63,7 +63,7 @@ class Urn {
     for_panels(weights_.size(), [&](Index first, Index rows) {
       double sum = 0;
       for (Index i = first; i < first + rows; ++i) sum += weights_(i) = weight(i);
-      sums_[static_cast<std::size_t>(first / panel)] = sum;
+      sums_[static_cast<std::size_t>(first / kPanelRows)] = sum;
     });
   }
   double operator()(Index i) const { return weights_(i); }
@@ -76,8 +76,8 @@ class Urn {
     while (part + 1 < sums_.size() && (target >= sums_[part] || sums_[part] == 0))
       target -= sums_[part++];
     while (sums_[part] == 0) --part;  // rounding led past the last weight
-    const Index first = static_cast<Index>(part) * panel;
-    const Index end = std::min(first + panel, weights_.size());
+    const Index first = static_cast<Index>(part) * kPanelRows;
+    const Index end = std::min(first + kPanelRows, weights_.size());
     Index last = first;
     for (Index i = first; i < end; ++i) {
       if (weights_(i) == 0) continue;
@@ -198,8 +198,8 @@ Vector leverage_scores(const operators::KernelOperator& k, double lambda, Index 
   const double shift = std::max(lambda * static_cast<double>(p) / static_cast<double>(n), rounding);
   const Vector inverse_root =
       (eigen.values.array().max(0.0) + shift).max(std::numeric_limits<double>::min()).rsqrt();
-  detail::multiply_in_place(g, eigen.vectors * inverse_root.asDiagonal());
-  const Vector explained = detail::squared_rows(g);
+  linalg::multiply_in_place(g, eigen.vectors * inverse_root.asDiagonal());
+  const Vector explained = linalg::squared_rows(g);
   const double nothing = 16 * epsilon * diagonal.maxCoeff();
   Vector scores(n);
   for (Index i = 0; i < n; ++i) {

@@ -13,7 +13,7 @@ struct LowRank {
   double trace = 0;             // of K
   double trace_error = 0;       // of K - F F'
   Index columns_evaluated = 0;  // columns of K computed (N kernel values each)
-  double kernel_values = 0;     // entries of K computed, where columns do not say it all
+  double kernel_values = 0;     // entries of K computed
   double products = 0;          // single-column products with the whole K
   Index clipped = 0;            // directions of the columns left out as rounding error
   bool exhausted = false;       // nothing of K was left, to rounding, before the rank asked for

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "mercer/approximations/detail/panels.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/linalg/blas.hpp"
+#include "mercer/linalg/panels.hpp"
 
 namespace mercer::approximations {
 
@@ -16,7 +16,7 @@ Index nystrom_factor(Matrix& y, const Matrix& core, double epsilon) {
   Index clipped = 0;
   while (clipped < m && !(eigen.values(clipped) > rounding)) ++clipped;
   const Index kept = m - clipped;
-  detail::multiply_in_place(y, eigen.vectors.rightCols(kept) *
+  linalg::multiply_in_place(y, eigen.vectors.rightCols(kept) *
                                    eigen.values.tail(kept).cwiseSqrt().cwiseInverse().asDiagonal());
   return clipped;
 }
@@ -44,7 +44,7 @@ LowRank nystrom(const operators::KernelOperator& k, const LandmarkOptions& optio
     core.row(j) = result.factor.row(result.pivots[static_cast<std::size_t>(j)]);
   result.clipped = nystrom_factor(result.factor, core, std::numeric_limits<double>::epsilon());
   result.trace = diagonal.sum();
-  result.trace_error = (diagonal - detail::squared_rows(result.factor)).cwiseMax(0.0).sum();
+  result.trace_error = (diagonal - linalg::squared_rows(result.factor)).cwiseMax(0.0).sum();
   return result;
 }
 

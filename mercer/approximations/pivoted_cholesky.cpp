@@ -109,6 +109,7 @@ LowRank pivoted_cholesky(const operators::KernelOperator& k,
   }
   if (done < rank) result.factor.conservativeResize(n, done);
   result.trace_error = left.trace();
+  result.kernel_values = static_cast<double>(n) * static_cast<double>(result.columns_evaluated);
   return result;
 }
 

@@ -9,10 +9,10 @@
 #include <numbers>
 #include <numeric>
 
-#include "mercer/approximations/detail/panels.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/linalg/blas.hpp"
+#include "mercer/linalg/panels.hpp"
 
 namespace mercer::approximations {
 namespace {
@@ -299,7 +299,7 @@ void RandomFeatures::evaluate(ConstMatrixView x, MatrixView out) const {
     if (m > 0)
       linalg::gemm(1.0, x, linalg::Transpose::no, term.frequencies, linalg::Transpose::no, 0.0,
                    out.middleCols(column, m));
-    detail::for_panels(x.rows(), [&](Index first, Index rows) {
+    linalg::for_panels(x.rows(), [&](Index first, Index rows) {
       evaluate_rows(term, x, first, rows, column, out);
     });
     column += term.features();

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "mercer/approximations/detail/panels.hpp"
 #include "mercer/approximations/nystrom.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/linalg/blas.hpp"
+#include "mercer/linalg/panels.hpp"
 
 namespace mercer::approximations {
 namespace {
@@ -28,7 +28,7 @@ void flatten(Matrix& y) {
   const double largest = eigen.values(m - 1);
   if (!(largest > 0)) return;
   const double floor = static_cast<double>(m) * std::numeric_limits<double>::epsilon() * largest;
-  detail::multiply_in_place(
+  linalg::multiply_in_place(
       y, eigen.vectors * eigen.values.cwiseMax(floor).cwiseSqrt().cwiseInverse().asDiagonal());
 }
 
@@ -42,14 +42,14 @@ void orthonormalise(Matrix& y) {
   Index cut = 0;
   while (cut < m && !(eigen.values(cut) > 0.01)) ++cut;
   const Index kept = m - cut;
-  detail::multiply_in_place(y, eigen.vectors.rightCols(kept) *
+  linalg::multiply_in_place(y, eigen.vectors.rightCols(kept) *
                                    eigen.values.tail(kept).cwiseSqrt().cwiseInverse().asDiagonal());
 }
 
 /// y := y V with the leading `rank` right singular vectors V of y.
 void truncate(Matrix& y, Index rank) {
   if (y.cols() <= rank) return;
-  detail::multiply_in_place(y, linalg::symmetric_eigen(gram_of(y)).vectors.rightCols(rank));
+  linalg::multiply_in_place(y, linalg::symmetric_eigen(gram_of(y)).vectors.rightCols(rank));
 }
 
 Index columns_used(Index n, const RandomizedSvdOptions& options) {
@@ -99,7 +99,7 @@ LowRank randomized_svd(const operators::KernelOperator& k, const RandomizedSvdOp
   nystrom_factor(y, core, relative_error(k));
   truncate(y, std::min(options.rank, n));
   result.clipped -= y.cols();
-  result.trace_error = (diagonal - detail::squared_rows(y)).cwiseMax(0.0).sum();
+  result.trace_error = (diagonal - linalg::squared_rows(y)).cwiseMax(0.0).sum();
   result.factor = std::move(y);
   return result;
 }

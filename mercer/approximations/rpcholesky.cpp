@@ -177,6 +177,7 @@ LowRank RpCholesky::take() && {
   LowRank result;
   if (rank_ < storage_.cols()) storage_.conservativeResize(k_.size(), rank_);
   result.columns_evaluated = rank_;
+  result.kernel_values = kernel_values_;
   result.factor = std::move(storage_);
   result.pivots = std::move(pivots_);
   result.trace = trace_;

@@ -5,12 +5,11 @@
 #include <limits>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "mercer/core/timer.hpp"
 #include "mercer/preconditioners/hybrid.hpp"
+#include "mercer/preconditioners/low_rank_core.hpp"
 #include "mercer/preconditioners/registry.hpp"
-#include "mercer/preconditioners/rpcholesky.hpp"
 
 namespace mercer::inference {
 namespace {
@@ -98,6 +97,20 @@ std::vector<Index> adaptive_ranks(Index n, Index max_rank) {
   for (Index rank = kFirstRank; rank <= most; rank *= 2) ranks.push_back(rank);
   if (ranks.empty()) ranks.push_back(most);
   return ranks;
+}
+
+preconditioners::Cost adaptive_cost(Index n, Index d, Index rank, Index neighbours) {
+  PreconditionerOptions options;
+  options.rank = rank;
+  options.neighbours = std::min(neighbours, n);
+  return preconditioners::preconditioner("hybrid").cost(n, d, options);
+}
+
+Index affordable_rank(Index n, Index d, Index max_rank, double bytes) {
+  Index found = 0;
+  for (const Index rank : adaptive_ranks(n, max_rank))
+    if (adaptive_cost(n, d, rank, kAdaptiveMostNeighbours).peak_bytes <= bytes) found = rank;
+  return found;
 }
 
 // Half the root of the condition number times log(2/tolerance), the classical bound. The largest
@@ -223,9 +236,9 @@ std::optional<Level> Adaptive::Impl::better(double remaining) const {
   }
   if (!sparse)
     consider(hybrid_on(report.rank, remaining, left));
-  else if (report.neighbours < 3 * kAdaptiveNeighbours && 3 * kAdaptiveNeighbours < target.k.size())
+  else if (report.neighbours < kAdaptiveMostNeighbours && kAdaptiveMostNeighbours < target.k.size())
     consider(
-        make_level("hybrid", report.rank, kShareOfNeighbours * remaining, 3 * kAdaptiveNeighbours));
+        make_level("hybrid", report.rank, kShareOfNeighbours * remaining, kAdaptiveMostNeighbours));
   return found;
 }
 
@@ -242,9 +255,11 @@ void Adaptive::Impl::build(const Level& next) {
     if (level.kind == std::string_view("hybrid")) {
       done = preconditioners::hybrid_on(target, f.factor().leftCols(rank), level.options);
     } else {
-      Matrix factor = std::move(f).take().factor;
-      if (factor.cols() > rank) factor.conservativeResize(factor.rows(), rank);
-      done = preconditioners::rpcholesky_on(target, std::move(factor));
+      auto low_rank = std::move(f).take();
+      if (low_rank.rank() > rank) low_rank.factor.conservativeResize(Eigen::NoChange, rank);
+      low_rank.trace_error = level.trace_left * low_rank.trace;
+      low_rank.kernel_values = 0;  // counted below for both
+      done = preconditioners::build_low_rank(std::move(low_rank), target.noise_variance, "");
     }
     done.report.kernel_values += values;
     done.report.trace_left = level.trace_left;

@@ -17,11 +17,17 @@
 
 namespace mercer::inference {
 
+/// The largest rank unless memory says less.
+inline constexpr Index kAdaptiveMaxRank = 2000;
+/// Neighbours of the hybrid that it builds first, and at most.
+inline constexpr Index kAdaptiveNeighbours = 30;
+inline constexpr Index kAdaptiveMostNeighbours = 90;
+
 struct AdaptiveOptions {
   Speeds speeds;  // nominal ones: the choice may not depend on the clock
   OperatorKind op = OperatorKind::tiled;
   SolvePrecision precision = SolvePrecision::float64;
-  Index max_rank = 2000;
+  Index max_rank = kAdaptiveMaxRank;
   double expected_solves = 1;
   std::uint64_t seed = 0;
 };
@@ -57,9 +63,10 @@ double low_rank_iterations(double trace_left, double fall, Index rank, double no
 
 /// The ranks that `auto` may take for n points, smallest first.
 std::vector<Index> adaptive_ranks(Index n, Index max_rank);
-/// The largest rank unless memory says less.
-inline constexpr Index kAdaptiveMaxRank = 2000;
-/// Neighbours of the hybrid that it builds first.
-inline constexpr Index kAdaptiveNeighbours = 30;
+/// What the hybrid of this rank and so many neighbours costs.
+preconditioners::Cost adaptive_cost(Index n, Index d, Index rank, Index neighbours);
+/// The largest of these ranks that `auto` can build in so many bytes, whatever neighbours it takes;
+/// 0 when none is.
+Index affordable_rank(Index n, Index d, Index max_rank, double bytes);
 
 }  // namespace mercer::inference

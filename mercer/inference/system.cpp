@@ -19,13 +19,6 @@ namespace {
 using operators::KernelOperator;
 using operators::Precision;
 
-std::unique_ptr<KernelOperator> make_operator(OperatorKind kind, const kernels::Kernel& kernel,
-                                              const Matrix& x, Precision precision) {
-  if (kind == OperatorKind::stored)
-    return std::make_unique<operators::StoredOperator>(kernel, x, precision);
-  return std::make_unique<operators::TiledOperator>(kernel, x, precision);
-}
-
 // Factors K + noise I; when rounding makes that impossible, adds the least jitter of a short
 // ladder that helps. Returns the jitter added.
 double factor_with_jitter(const kernels::Kernel& kernel, double noise, const Matrix& x,
@@ -64,21 +57,32 @@ std::string_view to_string(SolvePrecision precision) {
   return "unknown";
 }
 
+Operators make_operators(const kernels::Kernel& kernel, const Matrix& x, OperatorKind op,
+                         SolvePrecision precision) {
+  const auto make = [&](OperatorKind kind, Precision p) -> std::unique_ptr<KernelOperator> {
+    if (kind == OperatorKind::stored)
+      return std::make_unique<operators::StoredOperator>(kernel, x, p);
+    return std::make_unique<operators::TiledOperator>(kernel, x, p);
+  };
+  if (precision == SolvePrecision::float64) return {make(op, Precision::float64), nullptr};
+  // With float32 products the stored matrix is the float32 one; double products, few of them,
+  // are tiled.
+  return {make(OperatorKind::tiled, Precision::float64), make(op, Precision::float32)};
+}
+
 struct RegularizedSystem::Impl {
   SystemChoice choice;
   double noise = 0;
   double jitter = 0;
   double build_seconds = 0;
   preconditioners::BuildReport preconditioner_report{.name = "none"};
-  // Products in double: the truth that every residual is measured with.
-  std::unique_ptr<KernelOperator> exact;
-  std::unique_ptr<KernelOperator> fast;  // float32 products, for mixed and single
+  Operators k;
   std::unique_ptr<linalg::Preconditioner> preconditioner;
   std::unique_ptr<Adaptive> adaptive;  // instead, when the choice is "auto"
   std::optional<linalg::Cholesky> factor;
 
   void residual(ConstMatrixView b, ConstMatrixView x, MatrixView r) const {
-    exact->apply(x, r);
+    k.exact->apply(x, r);
     r = b - r - noise * x;
   }
   void build_iterative(const kernels::Kernel& kernel, const Matrix& x);
@@ -89,12 +93,8 @@ struct RegularizedSystem::Impl {
 };
 
 void RegularizedSystem::Impl::build_iterative(const kernels::Kernel& kernel, const Matrix& x) {
-  const bool needs_fast = choice.precision != SolvePrecision::float64;
-  // With float32 products the stored matrix is the float32 one; double products, few of them,
-  // are tiled.
-  exact =
-      make_operator(needs_fast ? OperatorKind::tiled : choice.op, kernel, x, Precision::float64);
-  if (needs_fast) fast = make_operator(choice.op, kernel, x, Precision::float32);
+  k = make_operators(kernel, x, choice.op, choice.precision);
+  const preconditioners::Target target{*k.exact, noise, k.fast.get()};
   if (choice.preconditioner == "auto") {
     AdaptiveOptions options{.speeds = nominal_speeds(kernel, x.cols()),
                             .op = choice.op,
@@ -102,12 +102,10 @@ void RegularizedSystem::Impl::build_iterative(const kernels::Kernel& kernel, con
                             .max_rank = choice.preconditioning.rank.value_or(kAdaptiveMaxRank),
                             .expected_solves = choice.expected_solves,
                             .seed = choice.preconditioning.seed};
-    adaptive = std::make_unique<Adaptive>(preconditioners::Target{*exact, noise, fast.get()},
-                                          std::move(options));
+    adaptive = std::make_unique<Adaptive>(target, std::move(options));
     return;
   }
-  auto built = preconditioners::make(choice.preconditioner, {*exact, noise, fast.get()},
-                                     choice.preconditioning);
+  auto built = preconditioners::make(choice.preconditioner, target, choice.preconditioning);
   preconditioner = std::move(built.preconditioner);
   preconditioner_report = std::move(built.report);
 }
@@ -145,8 +143,8 @@ SystemReport RegularizedSystem::Impl::solve_iteratively(ConstMatrixView b, Matri
   krylov::SolverContext context;
   context.preconditioner = preconditioner.get();
   context.observer = observer;
-  const linalg::ShiftedOperator high(*exact, noise);
-  const linalg::ShiftedOperator low(fast ? *fast : *exact, noise);
+  const linalg::ShiftedOperator high(*k.exact, noise);
+  const linalg::ShiftedOperator low(k.fast ? *k.fast : *k.exact, noise);
   if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
   const bool single = choice.precision == SolvePrecision::float32;
   const auto& solver = krylov::solver(choice.solver);
@@ -182,7 +180,7 @@ RegularizedSystem::RegularizedSystem(const kernels::Kernel& kernel, double noise
   if (impl_->choice.solver == "cholesky") {
     impl_->jitter = factor_with_jitter(kernel, noise, x, impl_->factor);
     impl_->noise += impl_->jitter;
-    impl_->exact = make_operator(OperatorKind::tiled, kernel, x, Precision::float64);
+    impl_->k = make_operators(kernel, x, OperatorKind::tiled, SolvePrecision::float64);
   } else {
     impl_->build_iterative(kernel, x);
   }
@@ -199,8 +197,9 @@ SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x,
 
 SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
                                       const Observer& observer) const {
-  if (b.rows() != impl_->exact->size())
-    throw DimensionMismatch("solve: rows of b", b.rows(), "number of points", impl_->exact->size());
+  if (b.rows() != impl_->k.exact->size())
+    throw DimensionMismatch("solve: rows of b", b.rows(), "number of points",
+                            impl_->k.exact->size());
   const Timer timer;
   const double built_before = impl_->adaptive ? impl_->adaptive->build_seconds() : 0;
   auto report = impl_->factor ? impl_->solve_directly(b, x)

@@ -14,6 +14,14 @@
 
 namespace mercer::inference {
 
+/// The products of one solve.
+struct Operators {
+  std::unique_ptr<operators::KernelOperator> exact;  // in double: the truth of every residual
+  std::unique_ptr<operators::KernelOperator> fast;   // in float32, for mixed and single; else null
+};
+Operators make_operators(const kernels::Kernel& kernel, const Matrix& x, OperatorKind op,
+                         SolvePrecision precision);
+
 /// What a solve did and how good its answer is.
 struct SystemReport {
   StopReason stop = StopReason::converged;

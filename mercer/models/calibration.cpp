@@ -49,19 +49,19 @@ double measure_bandwidth() {
 
 }  // namespace
 
-Calibration calibrate(const kernels::Kernel& kernel, ConstMatrixView x) {
+inference::Speeds calibrate(const kernels::Kernel& kernel, ConstMatrixView x) {
   using operators::measure_seconds_per_pair;
   using operators::Precision;
   // A machine does not change between two plans of one process: measure each kernel once.
   static std::mutex mutex;
-  static std::map<std::string, Calibration> known;
+  static std::map<std::string, inference::Speeds> known;
   const Matrix sample = x.topRows(std::min<Index>(x.rows(), 2000));
   const std::string key =
       fmt::format("{}|{}|{}|{}", kernel.text(), sample.rows(), sample.cols(), num_threads());
   const std::lock_guard lock(mutex);
   if (const auto found = known.find(key); found != known.end()) return found->second;
 
-  Calibration c;
+  inference::Speeds c;
   const auto per_column = [&](Precision precision, double one) {
     return std::max(0.0, (measure_seconds_per_pair(kernel, sample, precision, 16) - one) / 15);
   };

@@ -22,12 +22,9 @@ namespace mercer::models {
 namespace {
 
 using inference::OperatorKind;
+using inference::Operators;
 using inference::SolvePrecision;
-using operators::KernelOperator;
 using operators::Precision;
-
-// K is kept up to this size when the user leaves it open: many solves share it.
-constexpr double kMostStored = 1073741824.0;
 
 struct Entry {
   std::string solver;
@@ -83,11 +80,6 @@ data::Dataset some_rows(const data::Dataset& data, const CompareOptions& options
   return data::take_rows(data, rows, options.standardize);
 }
 
-// The operators of one lengthscale, shared by all noise variances.
-struct Operators {
-  std::unique_ptr<KernelOperator> exact, fast;
-};
-
 class Comparison {
  public:
   Comparison(const data::Dataset& data, const CompareOptions& options,
@@ -120,7 +112,8 @@ class Comparison {
         static_cast<double>(result_.lengthscales.size() * result_.noises.size() * entries_.size());
     for (const double lengthscale : result_.lengthscales) {
       kernel_->set_all_lengthscales(lengthscale);
-      const Operators k = make_operators();
+      // Shared by all noise variances.
+      const auto k = inference::make_operators(*kernel_, scaled_.x, op_, precision_);
       for (const double noise : result_.noises) {
         const std::size_t first = result_.runs.size();
         for (const auto& entry : entries_) {
@@ -142,8 +135,7 @@ class Comparison {
   void choose_operator() {
     const Index n = result_.n;
     const double base = base_bytes(n, result_.d);
-    budget_ = options_.method.memory ? static_cast<double>(*options_.method.memory)
-                                     : base + 0.8 * static_cast<double>(available_memory_bytes());
+    budget_ = memory_budget(options_.method, base);
     const auto stored = [&](Precision p) { return operators::StoredOperator::bytes(n, p); };
     const double room = std::min(kMostStored, 0.4 * (budget_ - base));
     const auto& m = options_.method;
@@ -170,19 +162,6 @@ class Comparison {
                       n, format_bytes(in_use_), format_bytes(budget_)));
     result_.op = to_string(op_);
     result_.precision = to_string(precision_);
-  }
-
-  Operators make_operators() const {
-    const auto make = [&](OperatorKind kind, Precision p) -> std::unique_ptr<KernelOperator> {
-      if (kind == OperatorKind::stored)
-        return std::make_unique<operators::StoredOperator>(*kernel_, scaled_.x, p);
-      return std::make_unique<operators::TiledOperator>(*kernel_, scaled_.x, p);
-    };
-    const bool low = precision_ != SolvePrecision::float64;
-    Operators k;
-    k.exact = make(low ? OperatorKind::tiled : op_, Precision::float64);
-    if (low) k.fast = make(op_, Precision::float32);
-    return k;
   }
 
   CompareRun run_one(const Operators& k, const Entry& entry, double lengthscale, double noise,
@@ -230,16 +209,9 @@ class Comparison {
     return "";
   }
 
-  // The largest rank that `auto` may build.
-  Index affordable_rank(preconditioners::PreconditionerOptions level) const {
-    const auto& hybrid = preconditioners::preconditioner("hybrid");
-    const Index most = level.rank.value_or(inference::kAdaptiveMaxRank);
-    Index found = 1;
-    for (const Index rank : inference::adaptive_ranks(result_.n, most)) {
-      level.rank = rank;
-      if (in_use_ + hybrid.cost(result_.n, result_.d, level).peak_bytes <= budget_) found = rank;
-    }
-    return found;
+  Index auto_rank(std::optional<Index> asked) const {
+    return inference::affordable_rank(
+        result_.n, result_.d, asked.value_or(inference::kAdaptiveMaxRank), budget_ - in_use_);
   }
 
   double residual_target() const {
@@ -262,12 +234,7 @@ class Comparison {
     Matrix x = scaled_.y;
     factor.solve_in_place(x);
     run.solve_seconds = timer.seconds();
-    Matrix r(result_.n, 1);
-    k.exact->apply(x, r);
-    r = scaled_.y - r - run.noise * x;
-    run.relative_residual = r.norm() / scaled_.y.norm();
-    if (!(r.norm() <= std::max(residual_target(), 1e-12 * scaled_.y.norm())))
-      run.stop = StopReason::stagnation;
+    measure(k, run, x);
   }
 
   void iterate(const Operators& k, CompareRun& run, double fraction) {
@@ -294,7 +261,7 @@ class Comparison {
           inference::AdaptiveOptions{.speeds = inference::nominal_speeds(*kernel_, result_.d),
                                      .op = op_,
                                      .precision = precision_,
-                                     .max_rank = affordable_rank(preconditioning),
+                                     .max_rank = auto_rank(preconditioning.rank),
                                      .seed = options_.method.seed});
     } else if (run.preconditioner != "none") {
       const auto cost = preconditioners::preconditioner(run.preconditioner)
@@ -330,7 +297,7 @@ class Comparison {
     if (precision_ == SolvePrecision::float32) measure(k, run, x);
   }
 
-  // Single precision only claims what double confirms.
+  // The true residual, in double: nothing is claimed that it does not confirm.
   void measure(const Operators& k, CompareRun& run, const Matrix& x) const {
     Matrix r(result_.n, 1);
     k.exact->apply(x, r);
@@ -371,7 +338,7 @@ class Comparison {
   ScaledData scaled_;
   std::unique_ptr<kernels::Kernel> kernel_;
   std::vector<Entry> entries_;
-  Calibration speeds_;
+  inference::Speeds speeds_;
   double budget_ = 0;
   double in_use_ = 0;  // program, data, operators and plain CG
   OperatorKind op_ = OperatorKind::tiled;
@@ -389,31 +356,16 @@ void check_positive(const char* flag, const std::vector<double>& values) {
 // An option that none of the preconditioners named takes would be ignored in silence.
 void check_taken(const CompareOptions& options) {
   if (options.preconditioners.empty()) return;
-  preconditioners::Takes any;
-  for (const auto& name : options.preconditioners) {
-    const auto takes = name == "auto" ? preconditioners::Takes{.rank = true}
-                                      : preconditioners::preconditioner(name).takes;
-    any.rank = any.rank || takes.rank;
-    any.neighbours = any.neighbours || takes.neighbours;
-    any.blocks = any.blocks || takes.blocks;
-    any.delta = any.delta || takes.delta;
-    any.inner_tolerance = any.inner_tolerance || takes.inner_tolerance;
-    any.drop = any.drop || takes.drop;
-    any.landmarks = any.landmarks || takes.landmarks;
-  }
-  const auto& given = options.method.preconditioning;
-  const auto refuse = [](bool set, bool taken, const char* flag) {
-    if (set && !taken)
+  auto left = given_preconditioning(options.method);
+  for (const auto& name : options.preconditioners)
+    visit_options(left, taken_by(name), [](const char*, auto& value, bool taken) {
+      if (taken) value.reset();
+    });
+  visit_options(left, {}, [](const char* flag, const auto& value, bool) {
+    if (value)
       throw InvalidArgument(
           fmt::format("{} has no meaning for any of the preconditioners compared", flag));
-  };
-  refuse(given.rank.has_value(), any.rank, "--rank");
-  refuse(given.neighbours.has_value(), any.neighbours, "--neighbours");
-  refuse(given.blocks.has_value(), any.blocks, "--blocks");
-  refuse(given.delta.has_value(), any.delta, "--delta");
-  refuse(given.inner_tolerance.has_value(), any.inner_tolerance, "--inner-tolerance");
-  refuse(given.drop.has_value(), any.drop, "--drop");
-  refuse(options.method.landmarks != "auto", any.landmarks, "--landmarks");
+  });
 }
 
 }  // namespace
@@ -434,7 +386,7 @@ void check(const CompareOptions& options) {
   method.landmarks = "auto";
   check(method);
   validate(options.method);
-  if (options.method.landmarks != "auto") preconditioners::landmarks(options.method.landmarks);
+  given_preconditioning(options.method);  // landmarks that do not exist
   if (options.solvers.empty()) throw InvalidArgument("--solvers names no solver");
   for (const auto& name : options.solvers)
     if (name != "auto" && name != "cholesky") krylov::solver(name);

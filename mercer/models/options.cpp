@@ -26,24 +26,24 @@ std::string line(std::string_view name, std::string_view summary) {
 
 }  // namespace
 
+preconditioners::PreconditionerOptions given_preconditioning(const MethodOptions& options) {
+  auto given = options.preconditioning;
+  given.seed = options.seed;
+  if (options.landmarks != "auto") given.landmarks = preconditioners::landmarks(options.landmarks);
+  return given;
+}
+
+preconditioners::Takes taken_by(const std::string& preconditioner) {
+  if (preconditioner == "auto") return {.rank = true};  // the largest
+  return preconditioners::preconditioner(preconditioner).takes;
+}
+
 preconditioners::PreconditionerOptions preconditioning_for(const std::string& preconditioner,
                                                            const MethodOptions& options) {
-  const auto& given = options.preconditioning;
-  preconditioners::PreconditionerOptions out;
-  out.seed = options.seed;
-  if (preconditioner == "auto") {
-    out.rank = given.rank;  // the largest
-    return out;
-  }
-  const auto& takes = preconditioners::preconditioner(preconditioner).takes;
-  if (takes.rank) out.rank = given.rank;
-  if (takes.neighbours) out.neighbours = given.neighbours;
-  if (takes.blocks) out.blocks = given.blocks;
-  if (takes.delta) out.delta = given.delta;
-  if (takes.inner_tolerance) out.inner_tolerance = given.inner_tolerance;
-  if (takes.drop) out.drop = given.drop;
-  if (takes.landmarks && options.landmarks != "auto")
-    out.landmarks = preconditioners::landmarks(options.landmarks);
+  auto out = given_preconditioning(options);
+  visit_options(out, taken_by(preconditioner), [](const char*, auto& value, bool taken) {
+    if (!taken) value.reset();
+  });
   return out;
 }
 
@@ -74,15 +74,15 @@ void check(const MethodOptions& options) {
   check_choice("precision", options.precision, {"auto", "double", "mixed", "single"});
   check_choice("solver", options.solver, solver_names());
   check_choice("preconditioner", options.preconditioner, preconditioner_names());
-  auto given = options.preconditioning;
-  if (options.landmarks != "auto") given.landmarks = preconditioners::landmarks(options.landmarks);
+  auto given = given_preconditioning(options);
   if (options.preconditioner != "auto")
     preconditioners::check(preconditioners::preconditioner(options.preconditioner), given);
-  else if (given.neighbours || given.blocks || given.delta || given.inner_tolerance || given.drop ||
-           given.landmarks)
-    throw InvalidArgument(
-        "--neighbours, --blocks, --delta, --inner-tolerance, --drop and --landmarks belong to a "
-        "preconditioner; name it with --preconditioner");
+  visit_options(
+      given, taken_by(options.preconditioner), [](const char* flag, const auto& value, bool taken) {
+        if (value && !taken)
+          throw InvalidArgument(
+              fmt::format("{} belongs to a preconditioner; name it with --preconditioner", flag));
+      });
   if (options.solver == "cholesky" && given.rank)
     throw InvalidArgument("--rank is of a preconditioner, which cholesky does not have");
   if (needs_flexible(options.preconditioner) && options.solver != "auto" &&

@@ -70,7 +70,11 @@ void check(const TrainOptions& options);
 /// The names that --solver and --preconditioner take.
 std::vector<std::string> solver_names();
 std::vector<std::string> preconditioner_names();
-/// The options that mean something for this preconditioner, of those that the user gave.
+/// The options of preconditioners that the user gave, landmarks and seed included.
+preconditioners::PreconditionerOptions given_preconditioning(const MethodOptions& options);
+/// The options that mean something for this preconditioner, or for "auto".
+preconditioners::Takes taken_by(const std::string& preconditioner);
+/// Those given that also mean something.
 preconditioners::PreconditionerOptions preconditioning_for(const std::string& preconditioner,
                                                            const MethodOptions& options);
 

@@ -38,8 +38,7 @@ constexpr Index kDirectVarianceBlock = 256;
 constexpr Index kIterativeVarianceBlock = 64;
 constexpr double kPredictRows = 1000;  // test rows that a prediction estimate is for
 
-// `auto` stores K only up to this size and when that is estimated to save a third of the time.
-constexpr double kMostStored = 1073741824.0;
+// `auto` stores K only when that is estimated to save a third of the time.
 constexpr double kStoredHandicap = 1.5;
 
 struct Candidate {
@@ -55,7 +54,7 @@ struct Problem {
   ConstMatrixView x;
   const MethodOptions& method;
   PlanFor purpose;
-  Calibration speed;
+  inference::Speeds speed;
   double prior_variance;  // mean of k(x, x)
   double free_bytes;      // what the budget leaves
   Index n() const { return x.rows(); }
@@ -124,21 +123,18 @@ preconditioners::Cost preconditioner_cost(const Problem& p, double other_bytes,
   if (choice.preconditioner != "auto")
     return preconditioners::preconditioner(choice.preconditioner)
         .cost(p.n(), p.d(), choice.preconditioning);
-  const auto& hybrid = preconditioners::preconditioner("hybrid");
   const Index most = choice.preconditioning.rank.value_or(inference::kAdaptiveMaxRank);
-  preconditioners::Cost expected;
-  auto level = choice.preconditioning;
-  level.neighbours = std::min<Index>(inference::kAdaptiveNeighbours, p.n());
-  for (const Index rank : inference::adaptive_ranks(p.n(), most)) {
-    level.rank = rank;
-    const auto cost = hybrid.cost(p.n(), p.d(), level);
-    const bool smallest = expected.bytes == 0;
-    if (!smallest && other_bytes + cost.peak_bytes > p.free_bytes) break;
-    if (smallest || 4 * rank <= preconditioners::default_rank(p.n())) expected = cost;
-    choice.preconditioning.rank = rank;
-    largest_bytes = cost.peak_bytes;
-  }
-  return expected;
+  const auto ranks = inference::adaptive_ranks(p.n(), most);
+  const Index largest = std::max(
+      ranks.front(), inference::affordable_rank(p.n(), p.d(), most, p.free_bytes - other_bytes));
+  choice.preconditioning.rank = largest;
+  largest_bytes =
+      inference::adaptive_cost(p.n(), p.d(), largest, inference::kAdaptiveMostNeighbours)
+          .peak_bytes;
+  Index expected = ranks.front();
+  for (const Index rank : ranks)
+    if (rank <= largest && 4 * rank <= preconditioners::default_rank(p.n())) expected = rank;
+  return inference::adaptive_cost(p.n(), p.d(), expected, inference::kAdaptiveNeighbours);
 }
 
 Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
@@ -373,6 +369,11 @@ double base_bytes(Index n, Index d) {
   return kProgramBytes + 16.0 * static_cast<double>(n) * static_cast<double>(d + 1);
 }
 
+double memory_budget(const MethodOptions& method, double base) {
+  if (method.memory) return static_cast<double>(*method.memory);
+  return base + 0.8 * static_cast<double>(available_memory_bytes());
+}
+
 Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
                const MethodOptions& method, const TrainOptions& train, PlanFor purpose) {
   check(method);
@@ -384,9 +385,7 @@ Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
   // An estimate, not the resident size of the moment: the same command makes the same plan. The
   // data are there twice, as read and as scaled.
   plan.base_bytes = base_bytes(x.rows(), x.cols());
-  plan.budget_bytes = method.memory
-                          ? static_cast<double>(*method.memory)
-                          : plan.base_bytes + 0.8 * static_cast<double>(available_memory_bytes());
+  plan.budget_bytes = memory_budget(method, plan.base_bytes);
   plan.peak_bytes = plan.base_bytes;
   const Index sample = std::min<Index>(x.rows(), 1000);
   const Problem p{kernel,

@@ -12,9 +12,8 @@
 
 namespace mercer::models {
 
-using Calibration = inference::Speeds;
 /// Speeds of this machine, measured in a fraction of a second.
-Calibration calibrate(const kernels::Kernel& kernel, ConstMatrixView x);
+inference::Speeds calibrate(const kernels::Kernel& kernel, ConstMatrixView x);
 
 struct PlanRow {
   std::string stage;         // "train", "solve" or "predict"
@@ -35,7 +34,7 @@ struct Plan {
   double base_bytes = 0;    // program and data, by estimate
   double peak_bytes = 0;    // base + the most that the chosen methods need at once
   double seconds = 0;
-  Calibration calibration;
+  inference::Speeds calibration;
   std::vector<PlanRow> rows;
   std::string reason;  // one sentence: what was chosen and why
 
@@ -50,6 +49,10 @@ struct Plan {
 /// Program and data in memory before a run: an estimate, so that the same command makes the same
 /// plan.
 double base_bytes(Index n, Index d);
+/// --memory, or 80 % of what is free on top of that.
+double memory_budget(const MethodOptions& method, double base);
+/// K is kept in memory only up to this size unless the user asks for it.
+inline constexpr double kMostStored = 1073741824.0;
 
 enum class PlanFor { fit, solve, predict };
 

@@ -4,17 +4,14 @@
 
 #include <cmath>
 
-#include "mercer/approximations/detail/panels.hpp"
 #include "mercer/approximations/nystrom.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/linalg/panels.hpp"
 #include "mercer/preconditioners/low_rank_core.hpp"
 
 namespace mercer::preconditioners {
 namespace {
 
-// No more kernel values than uniform; half its iterations, or about as many
-// (approximations/landmarks.hpp).
-constexpr auto default_landmarks = Landmarks::kmeans;
 // K - F F' is the difference of numbers of size K: below minus this, it is more than rounding.
 constexpr double rounding = 1e-10;
 
@@ -23,10 +20,10 @@ Built make_fitc(const Target& target, const PreconditionerOptions& options) {
   if (!(target.noise_variance > 0) || !std::isfinite(target.noise_variance))
     throw InvalidArgument(
         fmt::format("fitc: the noise variance is {}, but must be positive", target.noise_variance));
-  const auto landmarks = landmark_options(n, target.noise_variance, options, default_landmarks);
+  const auto landmarks = landmark_options(n, target.noise_variance, options);
   auto approximation = approximations::nystrom(target.k, landmarks);
   const Vector diagonal = target.k.diagonal();
-  Vector d = diagonal - approximations::detail::squared_rows(approximation.factor);
+  Vector d = diagonal - linalg::squared_rows(approximation.factor);
   const auto negative = (d.array() < -rounding * diagonal.array()).count();
   d = d.cwiseMax(0.0).array() + target.noise_variance;
   std::string notes = rank_note(n, options);
@@ -38,7 +35,7 @@ Built make_fitc(const Target& target, const PreconditionerOptions& options) {
 }
 
 Cost fitc_cost(Index n, Index, const PreconditionerOptions& options) {
-  auto cost = nystrom_cost(n, landmark_options(n, 1.0, options, default_landmarks));
+  auto cost = nystrom_cost(n, landmark_options(n, 1.0, options));
   cost.peak_bytes += 24.0 * static_cast<double>(n);
   return cost;
 }

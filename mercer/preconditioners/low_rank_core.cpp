@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "mercer/approximations/nystrom.hpp"
-#include "mercer/core/error.hpp"
 #include "mercer/preconditioners/woodbury.hpp"
 
 namespace mercer::preconditioners {
 
-Built build_low_rank(approximations::LowRank approximation, const Vector& d, std::string notes) {
-  auto core = std::make_unique<Woodbury>(std::move(approximation.factor), d);
+namespace {
+
+// No more kernel values than uniform; half its iterations, or about as many
+// (approximations/landmarks.hpp).
+constexpr auto default_landmarks = Landmarks::kmeans;
+
+Built report_on(std::unique_ptr<Woodbury> core, const approximations::LowRank& approximation,
+                std::string notes) {
   Built built;
   built.report.rank = core->rank();
   built.report.kernel_values = approximation.kernel_values;
@@ -29,20 +33,28 @@ Built build_low_rank(approximations::LowRank approximation, const Vector& d, std
   return built;
 }
 
+}  // namespace
+
+Built build_low_rank(approximations::LowRank approximation, const Vector& d, std::string notes) {
+  auto core = std::make_unique<Woodbury>(std::move(approximation.factor), d);
+  return report_on(std::move(core), approximation, std::move(notes));
+}
+
 Built build_low_rank(approximations::LowRank approximation, double noise_variance,
                      std::string notes) {
-  if (!(noise_variance > 0) || !std::isfinite(noise_variance))
-    throw InvalidArgument(fmt::format(
-        "preconditioner: the noise variance is {}, but must be positive", noise_variance));
-  const Vector d = Vector::Constant(approximation.factor.rows(), noise_variance);
-  return build_low_rank(std::move(approximation), d, std::move(notes));
+  auto core = std::make_unique<Woodbury>(std::move(approximation.factor), noise_variance);
+  return report_on(std::move(core), approximation, std::move(notes));
+}
+
+std::string exhausted_note(const approximations::LowRank& approximation) {
+  if (!approximation.exhausted) return "";
+  return fmt::format("nothing of K was left after rank {}; ", approximation.rank());
 }
 
 approximations::LandmarkOptions landmark_options(Index n, double noise_variance,
-                                                 const PreconditionerOptions& options,
-                                                 Landmarks otherwise) {
+                                                 const PreconditionerOptions& options) {
   return {.count = std::max<Index>(effective_rank(n, options), 1),
-          .choice = options.landmarks.value_or(otherwise),
+          .choice = options.landmarks.value_or(default_landmarks),
           .noise_variance = noise_variance,
           .seed = options.seed};
 }

@@ -1,5 +1,5 @@
 // A low-rank approximation of K made invertible: F F' + D through Woodbury, and its report. What
-// nystrom, fitc, spectral and svd have in common.
+// the low-rank preconditioners have in common.
 #pragma once
 
 #include <string>
@@ -15,10 +15,12 @@ Built build_low_rank(approximations::LowRank approximation, const Vector& d, std
 Built build_low_rank(approximations::LowRank approximation, double noise_variance,
                      std::string notes);
 
-/// The landmarks that the options ask for, `otherwise` when they leave it open.
+/// "nothing of K was left after rank 21; " when that is so.
+std::string exhausted_note(const approximations::LowRank& approximation);
+
+/// The landmarks that the options ask for, k-means++ when they leave it open.
 approximations::LandmarkOptions landmark_options(Index n, double noise_variance,
-                                                 const PreconditionerOptions& options,
-                                                 Landmarks otherwise);
+                                                 const PreconditionerOptions& options);
 /// What Nystrom with these landmarks and Woodbury after it cost.
 Cost nystrom_cost(Index n, const approximations::LandmarkOptions& landmarks);
 

@@ -8,13 +8,9 @@
 namespace mercer::preconditioners {
 namespace {
 
-// No more kernel values than uniform; half its iterations, or about as many
-// (approximations/landmarks.hpp).
-constexpr auto default_landmarks = Landmarks::kmeans;
-
 Built make_nystrom(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
-  const auto landmarks = landmark_options(n, target.noise_variance, options, default_landmarks);
+  const auto landmarks = landmark_options(n, target.noise_variance, options);
   auto approximation = approximations::nystrom(target.k, landmarks);
   std::string notes = rank_note(n, options);
   if (approximation.exhausted)
@@ -23,7 +19,7 @@ Built make_nystrom(const Target& target, const PreconditionerOptions& options) {
 }
 
 Cost cost(Index n, Index, const PreconditionerOptions& options) {
-  return nystrom_cost(n, landmark_options(n, 1.0, options, default_landmarks));
+  return nystrom_cost(n, landmark_options(n, 1.0, options));
 }
 
 }  // namespace

@@ -13,8 +13,6 @@
 namespace mercer::preconditioners {
 namespace {
 
-constexpr auto default_landmarks = Landmarks::uniform;
-
 BlockCholesky factor_blocks(const operators::KernelOperator& k, double noise_variance,
                             const Matrix& f, Index blocks) {
   if (f.rows() != k.size())
@@ -39,7 +37,7 @@ Matrix&& whitened(const BlockCholesky& blocks, Matrix& f) {
 
 Built make_pitc(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
-  const auto landmarks = landmark_options(n, target.noise_variance, options, default_landmarks);
+  const auto landmarks = landmark_options(n, target.noise_variance, options);
   auto approximation = approximations::nystrom(target.k, landmarks);
   const Index asked = options.blocks.value_or(default_blocks(n));
   auto p = std::make_unique<Pitc>(target.k, target.noise_variance, std::move(approximation.factor),
@@ -62,7 +60,7 @@ Built make_pitc(const Target& target, const PreconditionerOptions& options) {
 }
 
 Cost pitc_cost(Index n, Index d, const PreconditionerOptions& options) {
-  const auto landmarks = landmark_options(n, 1.0, options, default_landmarks);
+  const auto landmarks = landmark_options(n, 1.0, options);
   Cost cost = nystrom_cost(n, landmarks);
   const Cost of_blocks = block_cost(n, d, options);
   const Index blocks = options.blocks.value_or(default_blocks(n));

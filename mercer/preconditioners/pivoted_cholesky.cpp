@@ -1,30 +1,21 @@
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <utility>
+
+#include "mercer/approximations/pivoted_cholesky.hpp"
+#include "mercer/preconditioners/low_rank_core.hpp"
+#include "mercer/preconditioners/woodbury.hpp"
 
 namespace mercer::preconditioners {
 namespace {
 
 Built make_pivoted_cholesky(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
-  const Index asked = std::max<Index>(effective_rank(n, options), 1);
-  auto p = std::make_unique<PivotedCholesky>(target.k, target.noise_variance,
-                                             approximations::PivotedCholeskyOptions{.rank = asked});
-  Built built;
-  built.report.rank = p->rank();
-  built.report.kernel_values = static_cast<double>(n) * static_cast<double>(p->columns_evaluated());
-  built.report.bytes = Woodbury::bytes(n, p->rank());
-  built.report.notes = rank_note(n, options);
-  if (p->exhausted())
-    built.report.notes += fmt::format("nothing of K was left after rank {}; ", p->rank());
-  if (p->dropped() > 0)
-    built.report.notes += fmt::format("{} directions below rounding left out; ", p->dropped());
-  built.report.notes +=
-      fmt::format("{:.3g} % of the trace of K left", 100 * p->relative_trace_error());
-  built.preconditioner = std::move(p);
-  return built;
+  auto f = approximations::pivoted_cholesky(
+      target.k, {.rank = std::max<Index>(effective_rank(n, options), 1)});
+  auto notes = rank_note(n, options) + exhausted_note(f);
+  return build_low_rank(std::move(f), target.noise_variance, std::move(notes));
 }
 
 Cost pivoted_cholesky_cost(Index n, Index, const PreconditionerOptions& options) {
@@ -47,16 +38,5 @@ PreconditionerInfo pivoted_cholesky_info() {
           .cost = pivoted_cholesky_cost,
           .takes = {.rank = true}};
 }
-
-PivotedCholesky::PivotedCholesky(const operators::KernelOperator& k, double noise_variance,
-                                 const approximations::PivotedCholeskyOptions& options)
-    : PivotedCholesky(approximations::pivoted_cholesky(k, options), noise_variance) {}
-
-PivotedCholesky::PivotedCholesky(approximations::LowRank approximation, double noise_variance)
-    : core_(std::move(approximation.factor), noise_variance),
-      relative_trace_error_(
-          approximation.trace > 0 ? approximation.trace_error / approximation.trace : 0.0),
-      columns_evaluated_(approximation.columns_evaluated),
-      exhausted_(approximation.exhausted) {}
 
 }  // namespace mercer::preconditioners

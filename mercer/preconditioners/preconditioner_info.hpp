@@ -74,6 +74,18 @@ struct Takes {
   bool landmarks = false;
 };
 
+/// field(flag, value, taken) for every option that only some preconditioners take.
+template <class Visitor>
+void visit_options(PreconditionerOptions& o, const Takes& takes, Visitor&& field) {
+  field("--rank", o.rank, takes.rank);
+  field("--neighbours", o.neighbours, takes.neighbours);
+  field("--blocks", o.blocks, takes.blocks);
+  field("--delta", o.delta, takes.delta);
+  field("--inner-tolerance", o.inner_tolerance, takes.inner_tolerance);
+  field("--drop", o.drop, takes.drop);
+  field("--landmarks", o.landmarks, takes.landmarks);
+}
+
 /// What building did.
 struct BuildReport {
   std::string name;

@@ -70,20 +70,13 @@ const PreconditionerInfo& preconditioner(std::string_view name) {
   throw InvalidArgument(fmt::format("there is no preconditioner '{}'; there are: {}", name, names));
 }
 
-void check(const PreconditionerInfo& info, const PreconditionerOptions& options) {
+void check(const PreconditionerInfo& info, PreconditionerOptions options) {
   validate(options);
-  const auto refuse = [&](bool set, bool taken, const char* option) {
-    if (set && !taken)
+  visit_options(options, info.takes, [&](const char* flag, const auto& value, bool taken) {
+    if (value && !taken)
       throw InvalidArgument(
-          fmt::format("{} has no meaning for the preconditioner '{}'", option, info.name));
-  };
-  refuse(options.rank.has_value(), info.takes.rank, "--rank");
-  refuse(options.neighbours.has_value(), info.takes.neighbours, "--neighbours");
-  refuse(options.blocks.has_value(), info.takes.blocks, "--blocks");
-  refuse(options.delta.has_value(), info.takes.delta, "--delta");
-  refuse(options.inner_tolerance.has_value(), info.takes.inner_tolerance, "--inner-tolerance");
-  refuse(options.drop.has_value(), info.takes.drop, "--drop");
-  refuse(options.landmarks.has_value(), info.takes.landmarks, "--landmarks");
+          fmt::format("{} has no meaning for the preconditioner '{}'", flag, info.name));
+  });
 }
 
 Built make(std::string_view name, const Target& target, const PreconditionerOptions& options) {

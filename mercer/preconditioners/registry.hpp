@@ -14,7 +14,7 @@ std::span<const PreconditionerInfo> preconditioners();
 const PreconditionerInfo& preconditioner(std::string_view name);
 
 /// Throws InvalidArgument when an option is set that this preconditioner does not take.
-void check(const PreconditionerInfo& info, const PreconditionerOptions& options);
+void check(const PreconditionerInfo& info, PreconditionerOptions options);
 
 /// Builds by name, with its report filled in. Throws InvalidArgument, with the reason, when it
 /// cannot be used on this kernel and these points.

@@ -1,8 +1,10 @@
 #include "mercer/preconditioners/rpcholesky.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <utility>
+
+#include "mercer/preconditioners/low_rank_core.hpp"
+#include "mercer/preconditioners/woodbury.hpp"
 
 namespace mercer::preconditioners {
 namespace {
@@ -10,18 +12,13 @@ namespace {
 Built make_rpcholesky(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
   BuildReport growth;
-  auto factorisation = grown_rpcholesky(target.k, std::max<Index>(effective_rank(n, options), 1),
-                                        options.seed, growth);
-  growth.kernel_values = factorisation.kernel_values();
-  auto f = std::move(factorisation).take();
-  growth.notes = rank_note(n, options);
-  if (f.exhausted) growth.notes += fmt::format("nothing of K was left after rank {}; ", f.rank());
-  Built built = rpcholesky_on(target, std::move(f.factor));
-  built.report.kernel_values = growth.kernel_values;
+  auto f = grown_rpcholesky(target.k, std::max<Index>(effective_rank(n, options), 1), options.seed,
+                            growth)
+               .take();
+  auto notes = rank_note(n, options) + exhausted_note(f);
+  Built built = build_low_rank(std::move(f), target.noise_variance, std::move(notes));
   built.report.trace_left = growth.trace_left;
   built.report.trace_left_at_half = growth.trace_left_at_half;
-  built.report.notes = growth.notes + built.report.notes +
-                       fmt::format("{:.3g} % of the trace of K left", 100 * *growth.trace_left);
   return built;
 }
 
@@ -46,17 +43,6 @@ approximations::RpCholesky grown_rpcholesky(const operators::KernelOperator& k, 
   f.grow(rank - f.rank());
   report.trace_left = left();
   return f;
-}
-
-Built rpcholesky_on(const Target& target, Matrix&& f) {
-  auto p = std::make_unique<Woodbury>(std::move(f), target.noise_variance);
-  Built built;
-  built.report.rank = p->rank();
-  built.report.bytes = Woodbury::bytes(target.k.size(), p->rank());
-  if (p->dropped() > 0)
-    built.report.notes = fmt::format("{} directions below rounding left out; ", p->dropped());
-  built.preconditioner = std::move(p);
-  return built;
 }
 
 PreconditionerInfo rpcholesky_info() {

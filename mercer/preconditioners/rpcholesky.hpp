@@ -7,16 +7,12 @@
 
 #include "mercer/approximations/rpcholesky.hpp"
 #include "mercer/preconditioners/preconditioner_info.hpp"
-#include "mercer/preconditioners/woodbury.hpp"
 
 namespace mercer::preconditioners {
 
 /// F of this rank, grown in two halves; says in the report what each half left of the trace.
 approximations::RpCholesky grown_rpcholesky(const operators::KernelOperator& k, Index rank,
                                             std::uint64_t seed, BuildReport& report);
-
-/// The preconditioner of a low-rank part F that is there already and given away.
-Built rpcholesky_on(const Target& target, Matrix&& f);
 
 PreconditionerInfo rpcholesky_info();
 

@@ -4,37 +4,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <vector>
 
 #include "mercer/core/error.hpp"
-#include "mercer/core/threads.hpp"
 #include "mercer/linalg/blas.hpp"
+#include "mercer/linalg/panels.hpp"
 
 namespace mercer::preconditioners {
 namespace {
 
 using linalg::gemm;
+using linalg::multiply_in_place;
 using linalg::Transpose;
 
-constexpr Index panel = 2048;
 // One pass leaves U orthonormal to about eps S_1 / max(S_i, 1); above this, a second one.
 constexpr double benign_spread = 1e6;
 // Beyond this v - U U' v is taken twice: what is left of it would be rounding error.
 constexpr double project_twice_above = 1e10;
-
-/// a := a t, panel by panel; t is k x m with m <= k.
-void multiply_in_place(Matrix& a, const Matrix& t) {
-  const Index panels = (a.rows() + panel - 1) / panel;
-  const auto body = [&](Index task, int) {
-    const Index first = task * panel, rows = std::min(panel, a.rows() - first);
-    const Matrix before = a.middleRows(first, rows);
-    gemm(1.0, before, Transpose::no, t, Transpose::no, 0.0, a.block(first, 0, rows, t.cols()));
-  };
-  parallel_for(panels, std::ref(body));
-  if (t.cols() < a.cols()) a.conservativeResize(a.rows(), t.cols());
-}
 
 /// m(i, j) = entries(i) m(i, j).
 void scale_rows(const Vector& entries, MatrixView m) {

@@ -37,7 +37,8 @@ class ThreadsTest(CliCase):
                                          "pivoted-cholesky")
 
     def test_choices_left_to_the_plan(self):
-        self.skipTest("the plan ranks methods by measured speed, so `auto` may differ between runs")
+        self.same_on_one_and_two_threads("--train", "none", "--solver", "cg", "--noise", "1e-4")
+        self.same_on_one_and_two_threads("--train", "none", "--operator", "tiled", "--precision", "mixed")
 
     def test_another_seed_is_another_run(self):
         self.generate("d.csv", "friedman", "-n", 300, "-d", 5)

@@ -11,7 +11,6 @@
 #include "mercer/core/threads.hpp"
 #include "mercer/krylov/cg.hpp"
 #include "mercer/krylov/fcg.hpp"
-#include "mercer/preconditioners/pivoted_cholesky.hpp"
 #include "tests/testing/dense_problems.hpp"
 #include "tests/testing/small_gp.hpp"
 
@@ -211,18 +210,19 @@ TEST(PreconditionerRegistry, TheDefaultRankGrowsLikeTheRoot) {
 
 TEST(PivotedCholesky, WithEveryPointSolvesAtOnce) {
   const auto gp = small_gp({.num_points = 60, .noise = 1e-2, .seed = 7});
-  const PivotedCholesky p(gp.kernel_operator, gp.noise, {.rank = 60});
+  const auto built = make("pivoted-cholesky", gp.kernel_operator, gp.noise, {.rank = 60});
   Matrix x = Matrix::Zero(60, 1);
-  const auto result = krylov::cg(gp.a, gp.y, x, {.tolerance = 1e-8}, {.preconditioner = &p});
+  const auto result = krylov::cg(gp.a, gp.y, x, {.tolerance = 1e-8},
+                                 {.preconditioner = built.preconditioner.get()});
   EXPECT_TRUE(result.converged());
   EXPECT_LE(result.iterations, 2);
 }
 
 TEST(PivotedCholesky, SavesIterations) {
   const auto gp = small_gp({.num_points = 300, .noise = 1e-3, .lengthscale = 1.5});
-  const PivotedCholesky p(gp.kernel_operator, gp.noise, {.rank = 40});
+  const auto built = make("pivoted-cholesky", gp.kernel_operator, gp.noise, {.rank = 40});
   Matrix x = Matrix::Zero(300, 1), y = x;
-  const auto with = krylov::cg(gp.a, gp.y, x, {}, {.preconditioner = &p});
+  const auto with = krylov::cg(gp.a, gp.y, x, {}, {.preconditioner = built.preconditioner.get()});
   const auto without = krylov::cg(gp.a, gp.y, y);
   EXPECT_TRUE(with.converged() && without.converged());
   EXPECT_LT(4 * with.iterations, without.iterations);

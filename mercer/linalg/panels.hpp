@@ -8,23 +8,24 @@
 #include "mercer/core/types.hpp"
 #include "mercer/linalg/blas.hpp"
 
-namespace mercer::approximations::detail {
+namespace mercer::linalg {
 
-inline constexpr Index panel = 2048;
+inline constexpr Index kPanelRows = 2048;
 
 /// Calls body(first, rows) for every panel of n rows.
 template <class Body>
 void for_panels(Index n, const Body& body) {
-  const auto task = [&](Index t, int) { body(t * panel, std::min(panel, n - t * panel)); };
-  parallel_for((n + panel - 1) / panel, std::ref(task));
+  const auto task = [&](Index t, int) {
+    body(t * kPanelRows, std::min(kPanelRows, n - t * kPanelRows));
+  };
+  parallel_for((n + kPanelRows - 1) / kPanelRows, std::ref(task));
 }
 
 /// a := a t; t is k x m with m <= k. No second N x k array.
 inline void multiply_in_place(Matrix& a, const Matrix& t) {
   for_panels(a.rows(), [&](Index first, Index rows) {
     const Matrix before = a.middleRows(first, rows);
-    linalg::gemm(1.0, before, linalg::Transpose::no, t, linalg::Transpose::no, 0.0,
-                 a.block(first, 0, rows, t.cols()));
+    gemm(1.0, before, Transpose::no, t, Transpose::no, 0.0, a.block(first, 0, rows, t.cols()));
   });
   if (t.cols() < a.cols()) a.conservativeResize(a.rows(), t.cols());
 }
@@ -39,4 +40,4 @@ inline Vector squared_rows(const Matrix& a) {
   return sums;
 }
 
-}  // namespace mercer::approximations::detail
+}  // namespace mercer::linalg
