@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "mercer/core/subnormals.hpp"
 #include "mercer/core/threads.hpp"
 
 namespace mercer::operators::detail {
@@ -41,6 +42,7 @@ class Pass {
         workers_(static_cast<std::size_t>(num_threads())) {}
 
   void run(const Unit& unit, int worker) {
+    const NoSubnormals flushed;
     auto& slot = workers_[static_cast<std::size_t>(worker)];
     if (!slot) slot = make_worker();
     auto& evaluator = slot->evaluator;
