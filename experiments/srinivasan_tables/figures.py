@@ -32,7 +32,7 @@ def write_cube(path):
 
 def solve(mercer, path, sigma, gamma, *words):
     command = [mercer, "solve", path, "--no-standardize", "--kernel", "rbf:iso", "--lengthscale", f"{sigma:g}",
-               "--signal-variance", "1", "--noise", f"{gamma:g}", "--operator", "stored", "--max-iterations", "300",
+               "--signal-variance", "1", "--noise", f"{gamma:g}", "--operator", "stored", "--max-iterations", "20000",
                "--json", "--quiet", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 5):
