@@ -114,6 +114,37 @@ FitRun execute(FitCommand& command, const Console& console) {
   return run;
 }
 
+/// The exact gradients that learning by solves took, null when it was by Cholesky.
+Json gradients_json(const models::FitResult& result) {
+  if (!result.plan.trains || result.plan.train_method == "exact") return nullptr;
+  Json list = Json::array();
+  for (const auto& step : result.training.history) {
+    Json row = {{"step", step.number}, {"iterations", step.iterations}, {"matvecs", step.matvecs}};
+    put(row, "seconds", step.seconds);
+    put(row, "gradient_norm", step.gradient_norm);
+    put(row, "tolerance", step.tolerance);
+    if (step.predicted_gain >= 0) {
+      put(row, "predicted_gain", step.predicted_gain);
+      put(row, "noise_gain", step.noise_gain);
+    }
+    list.push_back(std::move(row));
+  }
+  const auto names = result.model.problem.parameter_names();
+  Json last = Json::object();
+  const auto& training = result.training;
+  for (Index i = 0; i < training.gradient.size(); ++i) {
+    Json entry;
+    put(entry, "value", training.gradient[i]);
+    if (training.standard_error.size() > 0)
+      put(entry, "standard_error", training.standard_error[i]);
+    last[names[static_cast<std::size_t>(i)]] = std::move(entry);
+  }
+  return {{"steps", std::move(list)},
+          {"last", std::move(last)},
+          {"surrogate_evaluations", training.surrogate_evaluations},
+          {"matvecs", training.matvecs}};
+}
+
 Json fit_json(const FitCommand& command, const FitRun& run) {
   const auto& result = run.result;
   Json json = {{"n", run.data.size()}, {"d", run.data.dimension()}};
@@ -140,7 +171,9 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
   json["train_stop"] =
       result.plan.trains ? Json(std::string(to_string(result.training.stop))) : Json(nullptr);
   json["bounds_hit"] = result.training.bounds_hit;
-  json["matvecs"] = result.solve.matvecs;
+  json["train_method"] = result.plan.trains ? Json(result.plan.train_method) : Json(nullptr);
+  json["gradients"] = gradients_json(result);
+  json["matvecs"] = result.training.matvecs + result.solve.matvecs;
   Json seconds;
   put(seconds, "total", run.seconds);
   put(seconds, "train", result.training.seconds);
@@ -156,10 +189,22 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
 std::string training_line(const models::FitResult& result) {
   if (!result.plan.trains) return "Training     none: the hyperparameters are those given\n";
   const auto& training = result.training;
-  std::string text =
-      fmt::format("Training     {}, {} of the likelihood on {} rows: {}\n",
-                  plural(training.steps, "step"), plural(training.evaluations, "evaluation"),
-                  count(result.plan.train_rows), to_string(training.stop));
+  const bool by_solves = result.plan.train_method != "exact";
+  std::string text = fmt::format(
+      "Training     {}, {} of the likelihood on {} rows: {}\n", plural(training.steps, "step"),
+      plural(training.evaluations, "evaluation"),
+      count(by_solves ? result.plan.start_rows : result.plan.train_rows), to_string(training.stop));
+  if (by_solves)
+    text += fmt::format("             then {} on all {} rows ({}), {} of the surrogate\n",
+                        plural(static_cast<Index>(training.history.size()), "exact gradient"),
+                        count(result.plan.train_rows), result.plan.train_method,
+                        plural(training.surrogate_evaluations, "evaluation"));
+  if (by_solves && !training.history.empty() && training.history.back().predicted_gain >= 0)
+    text += fmt::format(
+        "             at the last one {} of log likelihood were still to be gained, {} of them\n"
+        "             the noise of the gradient\n",
+        number(training.history.back().predicted_gain, 3),
+        number(training.history.back().noise_gain, 3));
   if (!training.bounds_hit.empty())
     text += fmt::format("             at the edge of the allowed range: {}\n",
                         fmt::join(training.bounds_hit, ", "));
@@ -179,9 +224,14 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   text += training_line(result);
   text += hyperparameters_text(model);
   if (result.likelihood.known)
-    text += fmt::format("Likelihood   {} (log, on {} rows, {})\n",
-                        number(result.likelihood.value, 7), count(result.likelihood.rows),
-                        command.data.raw_scale ? "units of the data" : "standardised units");
+    text +=
+        fmt::format("Likelihood   {}{} (log, on {} rows, {})\n", number(result.likelihood.value, 7),
+                    result.likelihood.method == "lanczos"
+                        ? fmt::format(", 95 % interval {} to {}", number(result.likelihood.low, 7),
+                                      number(result.likelihood.high, 7))
+                        : "",
+                    count(result.likelihood.rows),
+                    command.data.raw_scale ? "units of the data" : "standardised units");
   if (result.jitter > 0)
     text += fmt::format("Jitter       {} was added to the noise: H was not positive definite\n",
                         number(result.jitter));
@@ -217,8 +267,10 @@ int run_fit(const Words& words) {
   apply(command.run);
   check(command);
   if (command.fit.train.train == "none")
-    refuse_train_options(arguments, {"--steps", "--restarts", "--subset", "--checkpoint"},
-                         "--train none learns nothing");
+    refuse_train_options(
+        arguments,
+        {"--steps", "--restarts", "--subset", "--probes", "--probe-kind", "--checkpoint"},
+        "--train none learns nothing");
   const Console console("fit", command.run.quiet);
   const FitRun run = execute(command, console);
   if (const auto names = trend_left_out(run.result.model); !names.empty())

@@ -59,11 +59,13 @@ int run_plan(const Words& words) {
   models::check(method);
   models::check(train);
   if (train.train == "none")
-    refuse_train_options(arguments, {"--steps", "--restarts", "--subset"},
+    refuse_train_options(arguments,
+                         {"--steps", "--restarts", "--subset", "--probes", "--probe-kind"},
                          "--train none learns nothing");
   if (verb == "solve")
-    refuse_train_options(arguments, {"--train", "--steps", "--restarts", "--subset"},
-                         "a solve learns nothing");
+    refuse_train_options(
+        arguments, {"--train", "--steps", "--restarts", "--subset", "--probes", "--probe-kind"},
+        "a solve learns nothing");
   const Console console("plan", run.quiet);
   const auto data = read(flags, console);
   const auto scaled = models::scale(data, !flags.raw_scale);

@@ -97,9 +97,13 @@ Json likelihood_json(const models::LikelihoodValue& likelihood,
     put(json, "high", likelihood.high);
   } else {
     json["value"] = json["low"] = json["high"] = nullptr;
-    json["value_reason"] = "not computed: the system is solved by iteration, without a factor";
+    json["value_reason"] = "not computed: on so many rows it would take too long";
   }
   json["method"] = likelihood.method;
+  if (likelihood.method == "lanczos") {
+    put(json, "probe_error", likelihood.probe_error);
+    put(json, "solver_error", likelihood.solver_error);
+  }
   json["rows"] = likelihood.rows;
   json["units"] = standardised ? "standardised" : "data";
   Json gradient = Json::object();

@@ -116,11 +116,19 @@ void add_method_options(Arguments& arguments, models::MethodOptions& options, bo
 void add_train_options(Arguments& arguments, models::TrainOptions& options) {
   arguments.group("Learning");
   arguments.option("--train", "HOW", options.train,
-                   "auto | lbfgs | none (keep the given hyperparameters)");
-  arguments.option("--steps", "I", options.steps, "L-BFGS iterations at most, per start");
+                   "auto | lbfgs | adam | adagrad | vecchia | none (keep the given\n"
+                   "hyperparameters). Above a few thousand rows gradients come from\n"
+                   "solves: lbfgs corrects the Vecchia likelihood by exact gradients,\n"
+                   "adam and adagrad follow them, vecchia does without");
+  arguments.option("--steps", "I", options.steps, "steps at most, per start");
   arguments.option("--restarts", "R", options.restarts, "random starts beside the first");
   arguments.option("--subset", "M", options.subset,
                    "rows to learn hyperparameters on\n[default: planned]");
+  arguments.option("--probes", "T", options.probes,
+                   "by solves: right-hand sides that traces are estimated from");
+  arguments.option("--probe-kind", "NAME", options.probe_kind,
+                   "auto | control | preconditioned | pathwise | rademacher |\n"
+                   "gaussian: how they are drawn [default: auto, which is control]");
 }
 
 void refuse_train_options(const Arguments& arguments, const std::vector<std::string>& names,

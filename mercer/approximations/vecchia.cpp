@@ -199,6 +199,12 @@ void Vecchia::build(const Residual& r, const Neighbours& neighbours, const Colum
   for (const Index count : raised) raised_ += count;
 }
 
+Vecchia::Row Vecchia::row(Index point) const {
+  const auto begin = static_cast<std::size_t>(rows_.start[static_cast<std::size_t>(point)]);
+  const auto end = static_cast<std::size_t>(rows_.start[static_cast<std::size_t>(point) + 1]);
+  return {{rows_.index.data() + begin, end - begin}, {rows_.value.data() + begin, end - begin}};
+}
+
 void Vecchia::transpose() {
   const auto n = static_cast<std::size_t>(size());
   columns_.start.assign(n + 1, 0);

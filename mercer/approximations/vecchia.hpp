@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "mercer/approximations/neighbours.hpp"
@@ -61,6 +62,12 @@ class Vecchia {
   void solve_transposed(MatrixView x) const;
   /// log det of (G'G)^-1.
   double log_det() const { return log_det_; }
+  /// The entries of one row of G; that of the point itself comes last.
+  struct Row {
+    std::span<const std::int32_t> index;
+    std::span<const double> value;
+  };
+  Row row(Index point) const;
 
   /// Points in the order of the factorisation.
   const std::vector<std::int32_t>& order() const { return order_; }

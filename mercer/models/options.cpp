@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mercer/inference/evidence_gradient.hpp"
 #include "mercer/inference/mean_function.hpp"
 #include "mercer/kernels/registry.hpp"
 #include "mercer/krylov/registry.hpp"
@@ -95,7 +96,9 @@ void check(const MethodOptions& options) {
 
 void check(const TrainOptions& options) {
   validate(options);
-  check_choice("training method", options.train, {"auto", "lbfgs", "none"});
+  check_choice("training method", options.train,
+               {"auto", "lbfgs", "adam", "adagrad", "vecchia", "none"});
+  if (options.probe_kind != "auto") inference::probe_kind(options.probe_kind);
   if (options.subset && *options.subset < 2)
     throw InvalidArgument("--subset must be at least 2 rows");
 }

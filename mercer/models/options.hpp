@@ -49,17 +49,20 @@ void visit_fields(MethodOptions& o, Visitor&& field) {
 }
 
 struct TrainOptions {
-  std::string train = "auto";   // auto | lbfgs | none
-  int steps = 100;              // L-BFGS iterations at most, per start
-  int restarts = 2;             // random starts beside the first
-  std::optional<Index> subset;  // rows to learn hyperparameters on; unset: the plan decides
-  std::string checkpoint;       // file to resume from and write to; empty: none
+  std::string train = "auto";       // auto | lbfgs | adam | adagrad | vecchia | none
+  int steps = 100;                  // of the optimiser at most, per start
+  int restarts = 2;                 // random starts beside the first
+  int probes = 8;                   // right-hand sides that a trace is estimated from
+  std::string probe_kind = "auto";  // auto | inference::probe_kinds()
+  std::optional<Index> subset;      // rows to learn hyperparameters on; unset: the plan decides
+  std::string checkpoint;           // file to resume from and write to; empty: none
 };
 
 template <class Visitor>
 void visit_fields(TrainOptions& o, Visitor&& field) {
   field("--steps", o.steps, Positive{});
   field("--restarts", o.restarts, NonNegative{});
+  field("--probes", o.probes, Positive{});
   field("--subset", o.subset, Positive{});
 }
 

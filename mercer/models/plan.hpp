@@ -39,8 +39,11 @@ struct Plan {
   std::string reason;  // one sentence: what was chosen and why
 
   bool trains = false;
-  Index train_rows = 0;  // rows that hyperparameters are learned on
-  Index start_rows = 0;  // rows of the cheap multi-start before that; 0: none
+  /// "exact" by Cholesky, or a method of full_training.hpp by solves.
+  std::string train_method = "exact";
+  Index train_rows = 0;                  // rows that hyperparameters are learned on
+  Index start_rows = 0;                  // rows of the cheap multi-start before that; 0: none
+  inference::SystemChoice train_system;  // of the solves while learning
   inference::SystemChoice system;
   /// Test rows whose variances are solved for together.
   Index variance_block = 64;

@@ -35,7 +35,9 @@ std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options,
       fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
                   m.kernel, fmt::join(m.lengthscale, ","), m.signal_variance.value_or(-1),
                   m.noise.value_or(-1), m.mean, m.seed, t.train, t.steps, t.restarts,
-                  t.subset.value_or(-1), options.standardize, plan.train_rows, plan.start_rows);
+                  t.subset.value_or(-1), options.standardize, plan.train_rows, plan.start_rows) +
+      fmt::format("|{}|{}|{}|{}|{}", plan.train_method, t.probes, t.probe_kind,
+                  plan.train_system.preconditioner, plan.train_system.solver);
   return fingerprint(text.data(), text.size());
 }
 
@@ -49,6 +51,7 @@ nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
                            {"seed", options.method.seed},
                            {"kernel", options.method.kernel},
                            {"train", options.train.train},
+                           {"train_method", result.plan.train_method},
                            {"train_rows", result.plan.train_rows},
                            {"steps", result.training.steps},
                            {"bounds_hit", result.training.bounds_hit},
@@ -200,6 +203,9 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   }
   model.certificate =
       certify(problem, solved.noise, model.weights, scaled.x, scaled.y, scaled.scaling.target_sd);
+  if (!result.likelihood.known && result.plan.system.solver != "cholesky")
+    result.likelihood = estimate_likelihood(problem, scaled.x, scaled.y, model.weights,
+                                            options.method.seed, progress);
   model.problem = std::move(problem);
   model.x = std::move(scaled.x);
   model.method = options.method;

@@ -55,9 +55,24 @@ struct RegressionModel {
 struct LikelihoodValue {
   bool known = false;
   double value = 0, low = 0, high = 0;  // on the scale of the model; exact methods have low = high
-  std::string method;                   // "cholesky", "cholesky-subset" or "none"
+  std::string method;                   // "cholesky", "cholesky-subset", "lanczos" or "none"
+  double probe_error = 0;               // lanczos: standard error from the probes
+  double solver_error = 0;              // lanczos: what its solves may still hide
   Index rows = 0;
   Vector gradient;  // in the log parameters, at the values kept; empty when not computed
+};
+
+/// One exact gradient of a training by solves, and what was known after it.
+struct TrainStep {
+  int number = 0;  // from 1
+  double seconds = 0;
+  Vector theta;  // log parameters where the gradient was taken
+  double gradient_norm = 0;
+  double predicted_gain = -1;  // lbfgs: log likelihood still to be gained; negative: not known
+  double noise_gain = -1;      // what the noise of the gradient alone would show
+  double tolerance = 0;        // of the solves
+  int iterations = 0;
+  std::int64_t matvecs = 0;
 };
 
 struct TrainReport {
@@ -69,6 +84,11 @@ struct TrainReport {
   StopReason stop = StopReason::converged;
   std::vector<std::string> bounds_hit;  // parameter names
   double seconds = 0;
+  // By solves only (Plan::train_method is not "exact"):
+  std::vector<TrainStep> history;
+  Vector gradient, standard_error;  // of the last exact gradient
+  int surrogate_evaluations = 0;
+  std::int64_t matvecs = 0;
 };
 
 /// Called now and then: what is being done, how far it is (0..1, negative when unknown), detail.

@@ -4,14 +4,19 @@
 
 #include <cmath>
 #include <filesystem>
+#include <numbers>
 #include <numeric>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
+#include "mercer/inference/log_determinant.hpp"
+#include "mercer/inference/speeds.hpp"
+#include "mercer/models/full_training.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/optim/replay.hpp"
+#include "mercer/preconditioners/vecchia.hpp"
 
 namespace mercer::models {
 namespace {
@@ -22,6 +27,11 @@ constexpr double kLeastNoise = 1e-6;              // of the variance of the targ
 
 // A checkpoint at most this often; replay makes any earlier one as good, only older.
 constexpr double kCheckpointSeconds = 1.0;
+// Estimating a likelihood may take so many seconds, by its usual number of rounds.
+constexpr double kLongestLikelihood = 300, kUsualRounds = 20;
+constexpr double kTwoSided95 = 1.96;
+// Arrays of a checkpoint that belong to learning by solves.
+constexpr std::string_view kFullPrefix = "full_";
 
 class Trainer {
  public:
@@ -57,6 +67,7 @@ class Trainer {
   Stage make_stage(const std::string& name, Index rows) const;
   optim::MinimizeResult climb(const Stage& stage, const Vector& start, double share_from,
                               double share_to);
+  void learn_on_all(Vector start);
   Vector random_start(int index) const;
   void add(const optim::MinimizeResult& result);
 
@@ -69,6 +80,7 @@ class Trainer {
   const ProgressCallback& progress_;
   std::vector<Index> order_;
   optim::ReplayLog log_;
+  FullState full_state_;  // of learning by solves; empty before its first gradient
   Timer since_checkpoint_;
   bool unsaved_ = false;
   optim::Box box_;
@@ -111,6 +123,8 @@ void Trainer::load_checkpoint() {
     throw ModelFileError(fmt::format("checkpoint '{}' is damaged", options_.checkpoint));
   const Matrix& table = found->second;
   log_ = optim::ReplayLog::unpacked({table.data(), static_cast<std::size_t>(table.size())}, p);
+  for (const auto& [name, values] : file.arrays)
+    if (name.starts_with(kFullPrefix)) full_state_[name.substr(kFullPrefix.size())] = values;
 }
 
 void Trainer::write_checkpoint() {
@@ -121,6 +135,8 @@ void Trainer::write_checkpoint() {
   const auto rows = 2 * box_.lower().size() + 1;
   file.arrays["evaluations"] =
       Eigen::Map<const Matrix>(numbers.data(), rows, static_cast<Index>(numbers.size()) / rows);
+  for (const auto& [name, values] : full_state_)
+    file.arrays[std::string(kFullPrefix) + name] = values;
   write_array_file(options_.checkpoint, file);
   since_checkpoint_ = Timer();
   unsaved_ = false;
@@ -198,8 +214,40 @@ void Trainer::add(const optim::MinimizeResult& result) {
   report_.failed_evaluations += result.rejected_evaluations;
 }
 
+// The rest of the way by solves, from what was found on a subset.
+void Trainer::learn_on_all(Vector start) {
+  const Stage all = make_stage("learn", plan_.train_rows);
+  FullTrainingOptions options;
+  options.method = plan_.train_method;
+  options.steps = options_.steps;
+  options.seed = seed_;
+  auto& estimator = options.estimator;
+  estimator.probes = options_.probes;
+  if (options_.probe_kind != "auto") estimator.kind = inference::probe_kind(options_.probe_kind);
+  estimator.system = plan_.train_system;
+  estimator.seed = seed_;
+  FullTrainingHooks hooks;
+  hooks.progress = progress_;
+  hooks.after_step = [&](const TrainStep&, const FullState& state) {
+    full_state_ = state;
+    unsaved_ = true;
+    if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
+  };
+  problem_.set_log_parameters(start);
+  auto learned = learn_by_solves(problem_, all.x, all.y, box_, options, full_state_, hooks);
+  problem_ = std::move(learned.problem);
+  report_.steps += static_cast<int>(learned.steps.size());
+  report_.history = std::move(learned.steps);
+  report_.gradient = std::move(learned.gradient);
+  report_.standard_error = std::move(learned.standard_error);
+  report_.surrogate_evaluations = learned.surrogate_evaluations;
+  report_.matvecs = learned.matvecs;
+  report_.stop = learned.stop;
+}
+
 TrainingOutcome Trainer::run() {
   const Timer timer;
+  const bool by_solves = plan_.train_method != "exact";
   const bool staged = plan_.start_rows > 0;
   const Stage first =
       make_stage(staged ? "learn (start)" : "learn", staged ? plan_.start_rows : plan_.train_rows);
@@ -213,26 +261,30 @@ TrainingOutcome Trainer::run() {
   }
   report_.restarts = options_.restarts;
   Index rows = first.x.rows();
-  if (staged) {
+  if (staged && !by_solves) {
     const Stage all = make_stage("learn", plan_.train_rows);
     rows = all.x.rows();
     best = climb(all, best.theta, first_share, 1.0);
   }
-  if (unsaved_) write_checkpoint();
-
   if (!std::isfinite(best.value))
     throw Error(
         "learning failed: the likelihood could not be evaluated at any start value; fix the "
         "hyperparameters (--noise, --lengthscale) or scale the data");
   problem_.set_log_parameters(best.theta);
-  const auto names = problem_.parameter_names();
-  for (std::size_t i = 0; i < best.bounds_hit.size(); ++i)
-    if (best.bounds_hit[i] != 0) report_.bounds_hit.push_back(names[i]);
-  report_.resumed_evaluations = static_cast<int>(log_.num_replayed());
   report_.stop = best.stop;
+  if (by_solves) learn_on_all(best.theta);
+  if (unsaved_) write_checkpoint();
+  const auto names = problem_.parameter_names();
+  const Vector theta = problem_.log_parameters();
+  for (Index i = 0; i < theta.size(); ++i)
+    if (box_.hit(i, theta(i)) != 0)
+      report_.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
+  report_.resumed_evaluations = static_cast<int>(log_.num_replayed());
   report_.seconds = timer.seconds();
 
   LikelihoodValue likelihood;
+  likelihood.method = "none";
+  if (by_solves) return {problem_, report_, likelihood};
   likelihood.known = true;
   likelihood.value = -best.value * static_cast<double>(rows);
   likelihood.low = likelihood.high = likelihood.value;
@@ -267,6 +319,54 @@ LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
   out.method = "cholesky";
   out.rows = x.rows();
   out.gradient = evidence.gradient;
+  return out;
+}
+
+LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem, const Matrix& x,
+                                    ConstVectorView y, const inference::Weights& weights,
+                                    std::uint64_t seed, const ProgressCallback& progress) {
+  using inference::OperatorKind;
+  using inference::SolvePrecision;
+  LikelihoodValue out;
+  out.method = "none";
+  const Index n = x.rows();
+  inference::LogDeterminantOptions options;
+  options.seed = seed;
+  const double product =
+      inference::product_seconds(inference::nominal_speeds(problem.kernel, x.cols()), n,
+                                 OperatorKind::tiled, SolvePrecision::mixed, options.probes);
+  if (kUsualRounds * product > kLongestLikelihood) return out;
+  const auto k =
+      inference::make_operators(problem.kernel, x, OperatorKind::tiled, SolvePrecision::mixed);
+  const preconditioners::Vecchia p(
+      *k.exact, problem.noise,
+      {.neighbours = preconditioners::default_neighbours(n), .seed = seed});
+  const linalg::ShiftedOperator h(*k.fast, problem.noise);
+  const auto log_det = inference::log_determinant(h, p, options, [&](const Iteration& it) {
+    return progress ? progress({"likelihood", -1, fmt::format("round {}", it.number)})
+                    : Action::proceed;
+  });
+  if (log_det.stop == StopReason::interrupted)
+    throw Interrupted("interrupted while estimating the likelihood");
+
+  // z'H^-1 z = z'w + w'r + r'H^-1 r for z = y - A beta and r = z - H w.
+  const Matrix basis = problem.basis(x);
+  const Vector z = basis.cols() > 0 ? Vector(y - basis * weights.beta) : Vector(y);
+  Matrix r(n, 1);
+  k.exact->apply(weights.w, r);
+  r = z - r - problem.noise * weights.w;
+  const double fit = z.dot(weights.w) + weights.w.dot(r.col(0));
+  const double unsolved = r.squaredNorm() / problem.noise;
+  out.known = true;
+  out.method = "lanczos";
+  out.rows = n;
+  out.value = -0.5 * fit - 0.5 * log_det.value -
+              0.5 * static_cast<double>(n) * std::log(2 * std::numbers::pi);
+  out.probe_error = 0.5 * log_det.probe_error;
+  out.solver_error = 0.5 * (log_det.solver_error + unsolved);
+  const double width = kTwoSided95 * out.probe_error + out.solver_error;
+  out.low = out.value - width;
+  out.high = out.value + width;
   return out;
 }
 

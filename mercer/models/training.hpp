@@ -25,4 +25,10 @@ TrainingOutcome train(const inference::RegressionProblem& start, ConstMatrixView
 LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem, ConstMatrixView x,
                                     ConstVectorView y, const Plan& plan);
 
+/// The likelihood of a problem that was solved iteratively, with an interval: the quadratic term
+/// from its weights, log|H| by Lanczos quadrature. Unknown where it would take too long.
+LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem, const Matrix& x,
+                                    ConstVectorView y, const inference::Weights& weights,
+                                    std::uint64_t seed, const ProgressCallback& progress);
+
 }  // namespace mercer::models

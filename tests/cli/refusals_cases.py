@@ -44,7 +44,7 @@ class UsageTest(CliCase):
                               (("--operator", "grid"), ("grid", "tiled")),
                               (("--precision", "half"), ("half", "mixed")),
                               (("--mean", "cubic"), ("cubic", "linear")),
-                              (("--train", "adam"), ("adam", "lbfgs")),
+                              (("--train", "sgd"), ("adam", "lbfgs")),
                               (("--task", "guess"), ("guess", "regression")),
                               (("--task", "classification"), "regression"),
                               (("--method", "svm"), ("svm", "gp"))):

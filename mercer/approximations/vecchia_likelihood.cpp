@@ -1,0 +1,214 @@
+#include "mercer/approximations/vecchia_likelihood.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
+#include "mercer/core/threads.hpp"
+#include "mercer/linalg/small.hpp"
+#include "mercer/operators/small_sets.hpp"
+
+namespace mercer::approximations {
+namespace {
+
+using linalg::Transpose;
+
+constexpr Index kRowsToATask = 64;
+
+Index num_tasks(Index n) { return (n + kRowsToATask - 1) / kRowsToATask; }
+
+// The set of one point: values gathered in the order neighbours, then the point itself.
+class PointSetProblem {
+ public:
+  PointSetProblem(const kernels::Kernel& kernel, ConstMatrixView x) : sets_(kernel), x_(x) {}
+
+  void gather(std::span<const std::int32_t> before, Index point) {
+    const auto n = static_cast<Index>(before.size()) + 1;
+    points_.resize(n, x_.cols());
+    for (Index j = 0; j < n; ++j)
+      points_.row(j) = x_.row(j + 1 < n ? before[static_cast<std::size_t>(j)] : point);
+  }
+  Index size() const { return points_.rows(); }
+
+  /// R = L L' and g. Returns false when the diagonal had to be raised.
+  bool factorise(const Vector& noise) {
+    const Index n = size();
+    kernel_.resize(n, n);
+    sets_.matrix(points_, kernel_);
+    kernel_.diagonal() += noise;
+    const double largest = kernel_.diagonal().maxCoeff();
+    double extra = 0;
+    for (double step = 1e-12;; step *= 100) {
+      l_ = kernel_;
+      l_.diagonal().array() += extra;
+      if (linalg::small_cholesky(n, l_.data())) break;
+      if (!(step <= 1))
+        throw InvalidArgument("vecchia likelihood: the kernel is not finite near a point");
+      extra = step * largest;
+    }
+    g_.setZero(n);
+    g_(n - 1) = 1;
+    linalg::small_solve_lower(n, l_.data(), Transpose::yes, g_.data());
+    return extra == 0;
+  }
+
+  const Vector& g() const { return g_; }
+
+  /// v of the score g' dR v, where e = g'y; see the header.
+  Vector score_vector(Vector y, double e) const {
+    linalg::small_solve_lower(size(), l_.data(), Transpose::no, y.data());
+    linalg::small_solve_lower(size(), l_.data(), Transpose::yes, y.data());
+    // y is now R_S^-1 y = pad(b) + g e.
+    return e * (y - e * g_) + 0.5 * (e * e - 1) * g_;
+  }
+
+  void gradient(ConstVectorView u, ConstVectorView v, VectorView out) {
+    sets_.gradient(points_, u, v, out);
+  }
+
+ private:
+  operators::SmallSets sets_;
+  ConstMatrixView x_;
+  Matrix points_, kernel_, l_;
+  Vector g_;
+};
+
+struct Partial {
+  double value = 0;
+  Vector gradient;
+  Matrix information;
+  Matrix normal;  // [A, y]'G'G [A, y]
+  Index raised = 0;
+};
+
+}  // namespace
+
+VecchiaLikelihood::VecchiaLikelihood(const kernels::Kernel& kernel, double noise_variance,
+                                     ConstMatrixView x, const VecchiaOptions& options)
+    : order_(Rng(options.seed, "vecchia order").permutation(x.rows())), x_(x.rows(), x.cols()) {
+  validate(options);
+  for (Index i = 0; i < x.rows(); ++i) x_.row(i) = x.row(order_[static_cast<std::size_t>(i)]);
+  auto search = options.search;
+  search.count = options.neighbours;
+  neighbours_ = most_correlated({kernel, x_, noise_variance}, search);
+}
+
+VecchiaEvidence VecchiaLikelihood::evaluate(const VecchiaModel& model, bool with_gradient) const {
+  const Index n = size(), p = model.kernel.num_parameters() + 1, q = model.basis.cols();
+  if (model.y.size() != n)
+    throw DimensionMismatch("vecchia likelihood: length of y", model.y.size(), "points", n);
+  const auto point = [&](Index i) { return order_[static_cast<std::size_t>(i)]; };
+  // visit(problem, members, task) for every point, those of a task one after the other.
+  const auto for_points = [&](auto&& visit) {
+    parallel_for(num_tasks(n), [&](Index task, int) {
+      PointSetProblem problem(model.kernel, x_);
+      std::vector<Index> members;
+      Vector noise;
+      for (Index i = task * kRowsToATask; i < std::min(n, (task + 1) * kRowsToATask); ++i) {
+        const auto before = neighbours_.of(i);
+        members.clear();
+        for (const auto j : before) members.push_back(point(j));
+        members.push_back(point(i));
+        problem.gather(before, i);
+        noise = model.noise(members);
+        const bool clean = problem.factorise(noise);
+        visit(problem, members, task, clean);
+      }
+    });
+  };
+  std::vector<Partial> partials(static_cast<std::size_t>(num_tasks(n)));
+
+  Vector residual = model.y;
+  if (q > 0) {
+    for (auto& t : partials) t.normal = Matrix::Zero(q + 1, q + 1);
+    for_points([&](PointSetProblem& problem, const std::vector<Index>& members, Index task, bool) {
+      Vector row(q + 1);
+      for (Index c = 0; c < q; ++c) row(c) = problem.g().dot(model.basis.col(c)(members));
+      row(q) = problem.g().dot(model.y(members));
+      partials[static_cast<std::size_t>(task)].normal += row * row.transpose();
+    });
+    Matrix normal = Matrix::Zero(q + 1, q + 1);
+    for (const auto& t : partials) normal += t.normal;
+    const Vector beta = normal.topLeftCorner(q, q).ldlt().solve(normal.col(q).head(q));
+    residual -= model.basis * beta;
+  }
+
+  for (auto& t : partials) {
+    if (!with_gradient) continue;
+    t.gradient = Vector::Zero(p);
+    t.information = Matrix::Zero(p, p);
+  }
+  for_points(
+      [&](PointSetProblem& problem, const std::vector<Index>& members, Index task, bool clean) {
+        auto& t = partials[static_cast<std::size_t>(task)];
+        if (!clean) ++t.raised;
+        const Vector& g = problem.g();
+        const Vector y = residual(members);
+        const double e = g.dot(y);
+        t.value += std::log(g(g.size() - 1)) - 0.5 * e * e - 0.5 * std::log(2 * std::numbers::pi);
+        if (!with_gradient) return;
+        Vector score(p);
+        const Vector v = problem.score_vector(y, e);
+        problem.gradient(g, v, score.head(p - 1));
+        score(p - 1) = (g.array() * v.array() * model.noise_slope(members).array()).sum();
+        t.gradient += score;
+        t.information += score * score.transpose();
+      });
+
+  VecchiaEvidence out;
+  if (with_gradient) {
+    out.gradient = Vector::Zero(p);
+    out.information = Matrix::Zero(p, p);
+  }
+  for (const auto& t : partials) {
+    out.value += t.value;
+    out.raised += t.raised;
+    if (!with_gradient) continue;
+    out.gradient += t.gradient;
+    out.information += t.information;
+  }
+  return out;
+}
+
+double VecchiaLikelihood::bytes(Index n, Index d, Index neighbours) {
+  return static_cast<double>(n) *
+         (8.0 * static_cast<double>(d) + 4.0 * static_cast<double>(neighbours) + 24.0);
+}
+
+double VecchiaLikelihood::kernel_values(Index n, Index neighbours) {
+  return Vecchia::kernel_values(n, neighbours, false);
+}
+
+Vector inverse_trace(const Vecchia& factor, const kernels::Kernel& kernel, ConstMatrixView x,
+                     ConstVectorView noise_slope) {
+  const Index n = factor.size(), p = kernel.num_parameters() + 1;
+  if (x.rows() != n) throw DimensionMismatch("inverse trace: rows of x", x.rows(), "points", n);
+  Matrix partial = Matrix::Zero(p, num_tasks(n));
+  parallel_for(num_tasks(n), [&](Index task, int) {
+    operators::SmallSets sets(kernel);
+    Matrix points;
+    Vector term(p);
+    for (Index i = task * kRowsToATask; i < std::min(n, (task + 1) * kRowsToATask); ++i) {
+      const auto row = factor.row(i);
+      const auto count = static_cast<Index>(row.index.size());
+      const Eigen::Map<const Vector> g(row.value.data(), count);
+      points.resize(count, x.cols());
+      term(p - 1) = 0;
+      for (Index j = 0; j < count; ++j) {
+        const Index at = row.index[static_cast<std::size_t>(j)];
+        points.row(j) = x.row(at);
+        term(p - 1) += g(j) * g(j) * noise_slope(at);
+      }
+      sets.gradient(points, g, g, term.head(p - 1));
+      partial.col(task) += term;
+    }
+  });
+  return partial.rowwise().sum();
+}
+
+}  // namespace mercer::approximations

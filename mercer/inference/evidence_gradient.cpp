@@ -1,0 +1,293 @@
+#include "mercer/inference/evidence_gradient.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "mercer/approximations/random_features.hpp"
+#include "mercer/approximations/vecchia_likelihood.hpp"
+#include "mercer/core/error.hpp"
+#include "mercer/krylov/registry.hpp"
+#include "mercer/preconditioners/registry.hpp"
+#include "mercer/preconditioners/vecchia.hpp"
+
+namespace mercer::inference {
+namespace {
+
+struct Kind {
+  Probes kind;
+  std::string_view name;
+};
+constexpr Kind kKinds[] = {{Probes::control, "control"},
+                           {Probes::preconditioned, "preconditioned"},
+                           {Probes::pathwise, "pathwise"},
+                           {Probes::rademacher, "rademacher"},
+                           {Probes::gaussian, "gaussian"}};
+
+// A preconditioner serves until the log parameters have moved by this, or a solve takes so many
+// times the iterations it took when it was new.
+constexpr double kFarFromBuild = 0.1;
+constexpr int kTooSlow = 2;
+// With "auto": more iterations than this, and the sparse factor gets a low-rank part beside it.
+constexpr int kManyIterations = 15;
+constexpr Index kHybridNeighbours = 30;
+constexpr int kHighestLevel = 3;
+constexpr Index kPathwiseFeatures = 2000;
+constexpr Index kFeatureRows = 1024;
+
+// Columns of z: prior draws by random features.
+void prior_draws(const kernels::Kernel& kernel, ConstMatrixView x, std::uint64_t seed, Rng& rng,
+                 MatrixView z) {
+  const Index least = approximations::RandomFeatures::smallest_count(kernel);
+  const approximations::RandomFeatures features(kernel, std::max(kPathwiseFeatures, least), seed);
+  Matrix weights(features.count(), z.cols());
+  rng.fill_normal(weights);
+  Matrix block(kFeatureRows, features.count());
+  for (Index first = 0; first < x.rows(); first += kFeatureRows) {
+    const Index rows = std::min(kFeatureRows, x.rows() - first);
+    features.evaluate(x.middleRows(first, rows), block.topRows(rows));
+    z.middleRows(first, rows).noalias() = block.topRows(rows) * weights;
+  }
+}
+
+// Signs of the r-th contrast between probes: a row of a Hadamard matrix, r >= 1.
+double contrast_sign(Index probe, int r) {
+  return std::popcount(static_cast<unsigned>(probe) & static_cast<unsigned>(r)) % 2 == 0 ? 1 : -1;
+}
+
+}  // namespace
+
+std::string_view to_string(Probes kind) {
+  for (const auto& k : kKinds)
+    if (k.kind == kind) return k.name;
+  return "unknown";
+}
+
+std::vector<std::string_view> probe_kinds() {
+  std::vector<std::string_view> names;
+  for (const auto& k : kKinds) names.push_back(k.name);
+  return names;
+}
+
+Probes probe_kind(std::string_view name) {
+  for (const auto& k : kKinds)
+    if (k.name == name) return k.kind;
+  throw InvalidArgument(
+      fmt::format("there are no probes '{}'; there are: {}", name, fmt::join(probe_kinds(), ", ")));
+}
+
+struct EvidenceGradient::Impl {
+  Matrix x;
+  Vector y;
+  EstimatorOptions options;
+  State state;
+  std::unique_ptr<preconditioners::Vecchia> sparse;  // P of `control`, and of "auto"
+  Operators built_on;                                // those that `other` may refer to
+  std::unique_ptr<linalg::Preconditioner> other;     // when the sparse factor does not precondition
+
+  bool automatic() const { return options.system.preconditioner == "auto"; }
+  bool needs_sparse() const {
+    return options.kind == Probes::control || (automatic() && state.level == 0);
+  }
+  const linalg::Preconditioner* preconditioner() const {
+    if (other) return other.get();
+    return automatic() ? sparse.get() : nullptr;
+  }
+  void build(const RegressionProblem& problem);
+  bool must_build(const RegressionProblem& problem) const {
+    return state.stale ||
+           (problem.log_parameters() - state.built_at).lpNorm<Eigen::Infinity>() > kFarFromBuild;
+  }
+  // What the trace is estimated from: tr(H^-1 dH) = exact + mean of (u_s - subtract_s)' dH v_s.
+  struct ProbeSet {
+    Matrix z;  // right-hand sides
+    Matrix v;  // empty: the solves themselves
+    bool subtract_v = false;
+  };
+  ProbeSet draw(const RegressionProblem& problem, const Vector& noise) const;
+};
+
+void EvidenceGradient::Impl::build(const RegressionProblem& problem) {
+  sparse.reset();
+  other.reset();
+  built_on = make_operators(problem.kernel, x, options.system.op, options.system.precision);
+  const preconditioners::Target target{*built_on.exact, problem.noise, built_on.fast.get()};
+  const Index n = x.rows();
+  if (needs_sparse())
+    sparse = std::make_unique<preconditioners::Vecchia>(
+        *built_on.exact, problem.noise,
+        approximations::VecchiaOptions{.neighbours = preconditioners::default_neighbours(n),
+                                       .seed = options.seed});
+  auto wanted = options.system.preconditioning;
+  if (!automatic()) {
+    other = preconditioners::make(options.system.preconditioner, target, wanted).preconditioner;
+  } else if (state.level > 0) {
+    wanted = {};
+    wanted.rank = std::min(n, preconditioners::default_rank(n) << (state.level - 1));
+    wanted.neighbours = std::min(n, kHybridNeighbours);
+    wanted.seed = options.seed;
+    other = preconditioners::make("hybrid", target, wanted).preconditioner;
+  }
+  state.built_at = problem.log_parameters();
+  state.stale = false;
+  state.iterations_when_new = 0;
+}
+
+EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(const RegressionProblem& problem,
+                                                              const Vector& noise) const {
+  const auto stream = static_cast<std::uint64_t>(options.fresh ? state.estimates : 0);
+  Rng rng(options.seed, "probes", stream);
+  ProbeSet out;
+  out.z.resize(x.rows(), options.probes);
+  const auto from = [&](const linalg::Preconditioner& p) {
+    p.sample(rng, out.z);
+    out.v.resize(x.rows(), options.probes);
+    p.solve(out.z, out.v);
+  };
+  switch (options.kind) {
+    case Probes::control:
+      from(*sparse);
+      out.subtract_v = true;
+      break;
+    case Probes::preconditioned:
+      if (preconditioner() == nullptr)
+        throw InvalidArgument("preconditioned probes need a preconditioner");
+      from(*preconditioner());
+      break;
+    case Probes::pathwise: {
+      prior_draws(problem.kernel, x, options.seed + stream, rng, out.z);
+      Matrix e(x.rows(), options.probes);
+      rng.fill_normal(e);
+      out.z += noise.cwiseSqrt().asDiagonal() * e;
+      break;
+    }
+    case Probes::rademacher:
+      rng.fill_rademacher(out.z);
+      out.v = out.z;
+      break;
+    case Probes::gaussian:
+      rng.fill_normal(out.z);
+      out.v = out.z;
+      break;
+  }
+  return out;
+}
+
+EvidenceGradient::EvidenceGradient(Matrix x, Vector y, EstimatorOptions options)
+    : impl_(new Impl{std::move(x), std::move(y), std::move(options), {}, nullptr, {}, nullptr}) {
+  validate(impl_->options);
+  if (impl_->y.size() != impl_->x.rows())
+    throw DimensionMismatch("evidence gradient: length of y", impl_->y.size(), "points",
+                            impl_->x.rows());
+  if (impl_->options.system.solver == "cholesky")
+    throw InvalidArgument("evidence gradient: solves are iterative; cholesky has exact_evidence");
+}
+EvidenceGradient::~EvidenceGradient() = default;
+
+GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, double tolerance,
+                                            int error_passes, const Observer& observer) {
+  auto& self = *impl_;
+  const auto& system = self.options.system;
+  const Index n = self.x.rows(), t = self.options.probes;
+  const Vector noise = Vector::Constant(n, problem.noise);
+  const Vector& slope = noise;  // d noise / d log s2
+  const Operators k = make_operators(problem.kernel, self.x, system.op, system.precision);
+
+  GradientEstimate out;
+  out.rebuilt = self.must_build(problem);
+  if (out.rebuilt) self.build(problem);
+  const auto probes = self.draw(problem, noise);
+  const Matrix basis = problem.basis(self.x);
+  const Index q = basis.cols();
+
+  Matrix b(n, 1 + q + t);
+  b << self.y, basis, probes.z;
+  Matrix solution = Matrix::Zero(n, b.cols());
+  if (self.options.warm_starts && self.state.solutions.cols() == b.cols())
+    solution = self.state.solutions;
+  krylov::SolverOptions options;
+  options.tolerance = tolerance;
+  options.max_iterations = system.max_iterations;
+  krylov::SolverContext context;
+  context.preconditioner = self.preconditioner();
+  context.observer = observer;
+  const linalg::ShiftedOperator high(*k.exact, problem.noise);
+  const linalg::ShiftedOperator low(k.fast ? *k.fast : *k.exact, problem.noise);
+  if (system.precision == SolvePrecision::mixed) context.low_precision = &low;
+  const auto& a = system.precision == SolvePrecision::float32 ? low : high;
+  const auto solved = krylov::solver(system.solver).solve(a, b, solution, options, context);
+  out.stop = solved.stop;
+  out.iterations = solved.iterations;
+  out.relative_residual = solved.relative_residual;
+
+  const Weights weights = combine_solves(solution.leftCols(1 + q), basis);
+  out.fit = q > 0 ? weights.w.dot(self.y - basis * weights.beta) : weights.w.dot(self.y);
+
+  // Columns of the pass: w first, then the probes.
+  Matrix u(n, 1 + t), v(n, 1 + t), kv(n, 1 + t);
+  u.col(0) = 0.5 * weights.w;
+  v.col(0) = weights.w;
+  u.rightCols(t) = solution.rightCols(t);
+  if (probes.subtract_v) u.rightCols(t) -= probes.v;
+  u.rightCols(t) *= -0.5 / static_cast<double>(t);
+  v.rightCols(t) = probes.v.cols() > 0 ? probes.v : solution.rightCols(t);
+  const Index p = problem.kernel.num_parameters();
+  const auto pass = [&](ConstMatrixView left, ConstMatrixView right) {
+    Vector gradient(p + 1);
+    k.exact->apply_with_gradient(left, right, kv.leftCols(left.cols()), gradient.head(p));
+    gradient(p) = slope.dot((left.array() * right.array()).rowwise().sum().matrix());
+    return gradient;
+  };
+  out.gradient = pass(u, v);
+  if (self.options.kind == Probes::control)
+    out.gradient -=
+        0.5 * approximations::inverse_trace(self.sparse->factor(), problem.kernel, self.x, slope);
+
+  // A contrast of probes has mean zero and, suitably scaled, the variance of the mean.
+  const int passes = static_cast<int>(std::min<Index>(error_passes, t - 1));
+  if (passes > 0) {
+    Vector sum = Vector::Zero(p + 1);
+    const Vector mean = pass(u.rightCols(t), v.rightCols(t));
+    for (int r = 1; r <= passes; ++r) {
+      Matrix contrast = u.rightCols(t);
+      double balance = 0;
+      for (Index s = 0; s < t; ++s) {
+        contrast.col(s) *= contrast_sign(s, r);
+        balance += contrast_sign(s, r) / static_cast<double>(t);
+      }
+      const Vector d = pass(contrast, v.rightCols(t)) - balance * mean;
+      sum.array() += d.array().square() / std::max(1 - balance * balance, 1e-3);
+    }
+    out.standard_error = (sum / passes).cwiseSqrt();
+  }
+  out.matvecs = k.exact->products() + (k.fast ? k.fast->products() : 0);
+
+  auto& state = self.state;
+  state.solutions = std::move(solution);
+  ++state.estimates;
+  if (state.iterations_when_new == 0) state.iterations_when_new = std::max(1, out.iterations);
+  state.stale = out.iterations > kTooSlow * state.iterations_when_new;
+  if (self.automatic() && out.iterations > kManyIterations && state.level < kHighestLevel) {
+    ++state.level;
+    state.stale = true;
+  }
+  return out;
+}
+
+const EvidenceGradient::State& EvidenceGradient::state() const { return impl_->state; }
+
+void EvidenceGradient::resume(State state, const RegressionProblem& like) {
+  auto& self = *impl_;
+  self.state = std::move(state);
+  if (self.state.stale) return;
+  // The same bits: the preconditioner is made again where it was made.
+  auto problem = like;
+  problem.set_log_parameters(self.state.built_at);
+  const int iterations = self.state.iterations_when_new;
+  self.build(problem);
+  self.state.iterations_when_new = iterations;
+}
+
+}  // namespace mercer::inference

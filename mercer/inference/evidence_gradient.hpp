@@ -1,0 +1,89 @@
+// The gradient of the log marginal likelihood by solves only, for any number of points:
+//   dL/dtheta = 1/2 w' dH w - 1/2 tr(H^-1 dH),  w = H^-1 (y - A beta),
+// with the trace estimated from probes whose solves share one block with y. All derivatives come
+// from one pass over the tiles.
+//   control         z ~ N(0, P) with P = (G'G)^-1 a sparse approximation of H (approximations/
+//                   vecchia.hpp): tr(P^-1 dH) exactly, plus E[(H^-1 z - P^-1 z)' dH P^-1 z]
+//   preconditioned  z ~ N(0, P) of the preconditioner: E[(H^-1 z)' dH (P^-1 z)]
+//   pathwise        z ~ N(0, H) by random features: E[(H^-1 z)' dH (H^-1 z)]; the solves are
+//                   those of posterior samples
+//   rademacher, gaussian   E[(H^-1 z)' dH z] (Hutchinson)
+//   Source: Cutajar et al. (2016); Wenger et al. (2022); Lin et al. (2024); the control variate:
+//           design notes, section 4.c. All are unbiased but for the tolerance of the solves and,
+//           pathwise, the features.
+//   Cost:   iterations x one block product of 1 + q + probes columns, one pass with derivatives,
+//           and N m^2 derivatives for the exact trace of `control`.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/system.hpp"
+
+namespace mercer::inference {
+
+enum class Probes { control, preconditioned, pathwise, rademacher, gaussian };
+std::string_view to_string(Probes kind);
+/// Throws InvalidArgument that lists the names there are.
+Probes probe_kind(std::string_view name);
+std::vector<std::string_view> probe_kinds();
+
+struct EstimatorOptions {
+  Probes kind = Probes::control;
+  Index probes = 8;
+  bool fresh = false;       // draw new probes for every estimate instead of the same again
+  bool warm_starts = true;  // begin the solves from the last solutions
+  /// Solver, preconditioner, operator and precision; its tolerance is that of estimate(). With
+  /// "auto" the sparse factor of `control` preconditions too, and a hybrid when that is not enough.
+  SystemChoice system;
+  std::uint64_t seed = 0;
+};
+
+template <class Visitor>
+void visit_fields(EstimatorOptions& o, Visitor&& field) {
+  field("probes", o.probes, Positive{});
+}
+
+struct GradientEstimate {
+  Vector gradient;        // in problem.log_parameters()
+  Vector standard_error;  // of each entry, from the spread of the probes; empty when not measured
+  double fit = 0;         // w'(y - A beta), the quadratic term of the likelihood
+  StopReason stop = StopReason::converged;
+  int iterations = 0;
+  std::int64_t matvecs = 0;      // single-column products with K, those of the gradient included
+  double relative_residual = 0;  // the worst column
+  bool rebuilt = false;          // the preconditioner was made anew
+};
+
+class EvidenceGradient {
+ public:
+  /// Points are rows of x; both are kept.
+  EvidenceGradient(Matrix x, Vector y, EstimatorOptions options);
+  ~EvidenceGradient();
+
+  /// Solves are carried to `tolerance`. `error_passes` further passes over the tiles measure the
+  /// standard errors, with so many degrees of freedom each (at most probes - 1).
+  GradientEstimate estimate(const RegressionProblem& problem, double tolerance,
+                            int error_passes = 0, const Observer& observer = {});
+
+  /// What the next estimate depends on besides its arguments, to resume from.
+  struct State {
+    Matrix solutions;   // of the last estimate, for warm starts; empty before the first
+    Vector built_at;    // log parameters that the preconditioner was made for
+    bool stale = true;  // it is to be made anew
+    int estimates = 0;  // so far, which names the streams of fresh probes
+    int level = 0;      // of preconditioning with "auto"
+    int iterations_when_new = 0;
+  };
+  const State& state() const;
+  /// `like` has the kernel and the mean of the problems to come, with any values.
+  void resume(State state, const RegressionProblem& like);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mercer::inference

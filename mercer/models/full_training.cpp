@@ -1,0 +1,320 @@
+#include "mercer/models/full_training.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Cholesky>
+#include <cmath>
+
+#include "mercer/approximations/vecchia_likelihood.hpp"
+#include "mercer/core/error.hpp"
+#include "mercer/core/timer.hpp"
+#include "mercer/optim/lbfgs.hpp"
+
+namespace mercer::models {
+namespace {
+
+constexpr int kMostCorrections = 10;
+// A gain in log likelihood below which the posterior of theta does not care.
+constexpr double kNoGain = 0.1;
+// Solves are carried further once so little is left to gain.
+constexpr double kNearGain = 5.0;
+constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
+// Neighbours are found anew after a move of this size in any log parameter.
+constexpr double kFarFromNeighbours = 0.5;
+constexpr double kFirstTrust = 1.0, kLeastTrust = 0.05;
+constexpr int kSurrogateSteps = 60, kInnerSteps = 20;
+// Passes that measure the noise of a gradient.
+constexpr int kErrorPasses = 2;
+// Adam and AdaGrad measure it now and then only.
+constexpr int kMeasureEvery = 10;
+
+class Learner {
+ public:
+  Learner(const inference::RegressionProblem& start, const Matrix& x, const Vector& y,
+          const optim::Box& box, const FullTrainingOptions& options, FullState state,
+          const FullTrainingHooks& hooks)
+      : problem_(start),
+        x_(x),
+        y_(y),
+        box_(box),
+        options_(options),
+        hooks_(hooks),
+        basis_(start.basis(x)),
+        estimator_(x, y, options.estimator),
+        out_{.problem = start} {
+    load(std::move(state));
+  }
+
+  FullTrainingOutcome run();
+
+ private:
+  void run_corrections();
+  void run_descent();
+  void find_neighbours();
+  approximations::VecchiaEvidence surrogate(ConstVectorView theta);
+  /// Maximises surrogate(theta) + c'(theta - middle) over the box; returns the best theta.
+  Vector climb_surrogate(const Vector& middle, const Vector& c, const optim::Box& box, int steps);
+  inference::GradientEstimate exact_gradient(const Vector& theta, double tolerance,
+                                             int error_passes);
+  void record(TrainStep step, const inference::GradientEstimate& estimate);
+  bool stopped(const std::string& stage, double fraction, const std::string& detail);
+  FullState saved() const;
+  void load(FullState state);
+
+  inference::RegressionProblem problem_;
+  const Matrix& x_;
+  const Vector& y_;
+  const optim::Box& box_;
+  const FullTrainingOptions& options_;
+  const FullTrainingHooks& hooks_;
+  Matrix basis_;
+  inference::EvidenceGradient estimator_;
+  std::unique_ptr<approximations::VecchiaLikelihood> vecchia_;
+  Timer timer_;
+  // What a checkpoint holds, besides the estimator's state.
+  int step_ = 0;
+  Vector theta_;
+  Vector neighbours_at_;  // empty: the surrogate was not maximised yet
+  Vector last_move_;
+  double trust_ = kFirstTrust;
+  double gain_ = HUGE_VAL;
+  optim::StochasticState descent_;
+
+  FullTrainingOutcome out_;
+};
+
+void Learner::load(FullState state) {
+  theta_ = box_.inside(problem_.log_parameters());
+  descent_.theta = theta_;
+  if (state.empty()) return;
+  theta_ = state.at("theta");
+  const Vector scalars = state.at("scalars");
+  step_ = static_cast<int>(scalars(0));
+  trust_ = scalars(1);
+  gain_ = scalars(2);
+  neighbours_at_ = state.at("neighbours_at");
+  last_move_ = state.at("last_move");
+  inference::EvidenceGradient::State estimator;
+  estimator.solutions = state.at("solutions");
+  estimator.built_at = state.at("built_at");
+  estimator.stale = scalars(3) != 0;
+  estimator.estimates = static_cast<int>(scalars(4));
+  estimator.level = static_cast<int>(scalars(5));
+  estimator.iterations_when_new = static_cast<int>(scalars(6));
+  estimator_.resume(std::move(estimator), problem_);
+  descent_.step = static_cast<int>(scalars(7));
+  descent_.theta = theta_;
+  descent_.first = state.at("first");
+  descent_.second = state.at("second");
+  for (const auto& column : state.at("gradients").colwise()) descent_.gradients.push_back(column);
+  for (const auto& column : state.at("thetas").colwise()) descent_.thetas.push_back(column);
+}
+
+FullState Learner::saved() const {
+  const auto& e = estimator_.state();
+  Vector scalars(8);
+  scalars << step_, trust_, gain_, e.stale ? 1 : 0, e.estimates, e.level, e.iterations_when_new,
+      descent_.step;
+  const auto columns = [&](const std::vector<Vector>& rows) {
+    Matrix out(theta_.size(), static_cast<Index>(rows.size()));
+    for (std::size_t i = 0; i < rows.size(); ++i) out.col(static_cast<Index>(i)) = rows[i];
+    return out;
+  };
+  return {{"theta", theta_},
+          {"scalars", scalars},
+          {"neighbours_at", neighbours_at_},
+          {"last_move", last_move_},
+          {"solutions", e.solutions},
+          {"built_at", e.built_at},
+          {"first", descent_.first},
+          {"second", descent_.second},
+          {"gradients", columns(descent_.gradients)},
+          {"thetas", columns(descent_.thetas)}};
+}
+
+bool Learner::stopped(const std::string& stage, double fraction, const std::string& detail) {
+  return hooks_.progress && hooks_.progress({stage, fraction, detail}) == Action::stop;
+}
+
+void Learner::find_neighbours() {
+  problem_.set_log_parameters(neighbours_at_);
+  const Index wanted =
+      options_.neighbours > 0 ? options_.neighbours : surrogate_neighbours(x_.rows());
+  vecchia_ = std::make_unique<approximations::VecchiaLikelihood>(
+      problem_.kernel, problem_.noise, x_,
+      approximations::VecchiaOptions{.neighbours = wanted, .seed = options_.seed});
+}
+
+approximations::VecchiaEvidence Learner::surrogate(ConstVectorView theta) {
+  problem_.set_log_parameters(theta);
+  const Vector noise = Vector::Constant(x_.rows(), problem_.noise);
+  ++out_.surrogate_evaluations;
+  return vecchia_->evaluate({problem_.kernel, noise, noise, y_, basis_});
+}
+
+Vector Learner::climb_surrogate(const Vector& middle, const Vector& c, const optim::Box& box,
+                                int steps) {
+  const auto rows = static_cast<double>(x_.rows());
+  const optim::Objective f = [&](ConstVectorView theta, VectorView gradient) {
+    const auto v = surrogate(theta);
+    gradient = -(v.gradient + c) / rows;
+    return -(v.value + c.dot(theta - middle)) / rows;
+  };
+  optim::LbfgsOptions options;
+  options.max_iterations = steps;
+  options.value_tolerance = 1e-7;
+  const auto result = optim::lbfgs(f, middle, box, options, [&](const Iteration& it) {
+    return stopped("learn (surrogate)", -1,
+                   fmt::format("step {}, log likelihood about {:.6g}", it.number, -it.value * rows))
+               ? Action::stop
+               : Action::proceed;
+  });
+  if (result.stop == StopReason::interrupted) out_.stop = StopReason::interrupted;
+  return result.theta;
+}
+
+inference::GradientEstimate Learner::exact_gradient(const Vector& theta, double tolerance,
+                                                    int error_passes) {
+  problem_.set_log_parameters(theta);
+  bool stop = false;
+  auto estimate = estimator_.estimate(problem_, tolerance, error_passes, [&](const Iteration& it) {
+    stop = stopped("learn", -1,
+                   fmt::format("step {}, iteration {} of its solves", step_ + 1, it.number));
+    return stop ? Action::stop : Action::proceed;
+  });
+  if (stop) out_.stop = StopReason::interrupted;
+  out_.matvecs += estimate.matvecs;
+  return estimate;
+}
+
+void Learner::record(TrainStep step, const inference::GradientEstimate& estimate) {
+  step.number = ++step_;
+  step.seconds = timer_.seconds();
+  step.gradient_norm = estimate.gradient.norm();
+  step.iterations = estimate.iterations;
+  step.matvecs = estimate.matvecs;
+  out_.gradient = estimate.gradient;
+  if (estimate.standard_error.size() > 0) out_.standard_error = estimate.standard_error;
+  out_.steps.push_back(std::move(step));
+}
+
+void Learner::run_corrections() {
+  const Vector none = Vector::Zero(theta_.size());
+  if (neighbours_at_.size() == 0) {
+    neighbours_at_ = theta_;
+    find_neighbours();
+    theta_ = climb_surrogate(theta_, none, box_, kSurrogateSteps);
+    // Once more with the neighbours of the new values: lengthscales say who is near.
+    neighbours_at_ = theta_;
+    find_neighbours();
+    if (out_.stop != StopReason::interrupted)
+      theta_ = climb_surrogate(theta_, none, box_, kInnerSteps);
+  } else {
+    find_neighbours();
+  }
+  const int most = std::min(options_.steps, kMostCorrections);
+  const bool correct = options_.method != "vecchia";
+  while (correct && step_ < most && out_.stop != StopReason::interrupted) {
+    const double tolerance = gain_ < kNearGain ? kTightTolerance : kLooseTolerance;
+    const auto exact = exact_gradient(theta_, tolerance, kErrorPasses);
+    if (out_.stop == StopReason::interrupted) break;
+    const auto v = surrogate(theta_);
+    const Index p = theta_.size();
+    const Eigen::LLT<Matrix> information(v.information + Matrix::Identity(p, p));
+    gain_ = 0.5 * exact.gradient.dot(information.solve(exact.gradient));
+    const Matrix spread = exact.standard_error.cwiseAbs2().asDiagonal();
+    const double noise = 0.5 * information.solve(spread).trace();
+    TrainStep step;
+    step.theta = theta_;
+    step.predicted_gain = gain_;
+    step.noise_gain = noise;
+    step.tolerance = tolerance;
+    record(std::move(step), exact);
+    // The gradient turned round along the last move: that went too far.
+    if (last_move_.size() > 0 && exact.gradient.dot(last_move_) < 0 && gain_ > kNoGain)
+      trust_ = std::max(kLeastTrust, 0.5 * trust_);
+    const bool done = gain_ <= std::max(kNoGain, noise) && tolerance <= kTightTolerance;
+    if (done) out_.stop = StopReason::converged;
+    if (!done && gain_ > std::max(kNoGain, noise)) {
+      const Vector c = exact.gradient - v.gradient;
+      const optim::Box near((theta_.array() - trust_).max(box_.lower().array()).matrix(),
+                            (theta_.array() + trust_).min(box_.upper().array()).matrix());
+      const Vector next = climb_surrogate(theta_, c, near, kInnerSteps);
+      last_move_ = next - theta_;
+      theta_ = next;
+      if ((theta_ - neighbours_at_).lpNorm<Eigen::Infinity>() > kFarFromNeighbours) {
+        neighbours_at_ = theta_;
+        find_neighbours();
+      }
+    } else if (!done) {
+      gain_ = 0;  // the same again, with tight solves
+    }
+    if (hooks_.after_step) hooks_.after_step(out_.steps.back(), saved());
+    if (done) break;
+    if (stopped("learn", std::min(0.95, static_cast<double>(step_) / most),
+                fmt::format("correction {}, {:.3g} still to be gained", step_, gain_)))
+      out_.stop = StopReason::interrupted;
+  }
+  if (!correct && out_.stop != StopReason::interrupted) out_.stop = StopReason::converged;
+  out_.surrogate = surrogate(theta_).value;
+}
+
+void Learner::run_descent() {
+  const auto rows = static_cast<double>(x_.rows());
+  optim::StochasticOptions options;
+  options.steps = options_.steps;
+  if (options_.method == "adagrad") {
+    options.rule = optim::StepRule::adagrad;
+    options.rate = 1.0;
+  }
+  inference::GradientEstimate last;
+  const optim::NoisyObjective f = [&](ConstVectorView theta, int step) {
+    const double tolerance =
+        step + options.window < options.steps ? kLooseTolerance : kTightTolerance;
+    const int passes = step % kMeasureEvery == 0 ? kErrorPasses : 0;
+    last = exact_gradient(theta, tolerance, passes);
+    TrainStep row;
+    row.theta = theta;
+    row.tolerance = tolerance;
+    record(std::move(row), last);
+    optim::NoisyGradient g{-last.gradient / rows, {}};
+    if (out_.standard_error.size() > 0) g.standard_error = out_.standard_error / rows;
+    return g;
+  };
+  const auto after = [&](const optim::StochasticState& state) {
+    descent_ = state;
+    theta_ = state.theta;
+    if (hooks_.after_step) hooks_.after_step(out_.steps.back(), saved());
+    const bool stop = stopped("learn", static_cast<double>(state.step) / options.steps,
+                              fmt::format("step {}, gradient {:.3g}", state.step,
+                                          out_.steps.back().gradient_norm)) ||
+                      out_.stop == StopReason::interrupted;
+    return stop ? Action::stop : Action::proceed;
+  };
+  const auto result = optim::descend(f, descent_, box_, options, after);
+  theta_ = result.theta;
+  out_.stop = result.stop;
+}
+
+FullTrainingOutcome Learner::run() {
+  if (options_.method == "adam" || options_.method == "adagrad")
+    run_descent();
+  else
+    run_corrections();
+  problem_.set_log_parameters(theta_);
+  out_.problem = problem_;
+  return std::move(out_);
+}
+
+}  // namespace
+
+Index surrogate_neighbours(Index n) { return std::min<Index>(n < 20000 ? 31 : 63, n - 1); }
+
+FullTrainingOutcome learn_by_solves(const inference::RegressionProblem& start, const Matrix& x,
+                                    const Vector& y, const optim::Box& box,
+                                    const FullTrainingOptions& options, FullState state,
+                                    const FullTrainingHooks& hooks) {
+  return Learner(start, x, y, box, options, std::move(state), hooks).run();
+}
+
+}  // namespace mercer::models

@@ -1,0 +1,61 @@
+// Learning hyperparameters on all rows by solves, without a factorisation of H.
+//   lbfgs     maximises the Vecchia likelihood of all rows by L-BFGS, then corrects it: at theta_k
+//             the exact gradient g (inference/evidence_gradient.hpp) differs from that of the
+//             surrogate by c, and theta_{k+1} maximises surrogate(theta) + c'theta. At its fixed
+//             point the exact gradient is zero. A few exact gradients do what a hundred steps of
+//             Adam do, because the surrogate knows the curvature.
+//   adam, adagrad   steps along exact gradients (Cutajar et al. 2016 used AdaGrad with step 1)
+//   vecchia   the surrogate only
+// The end is honest: with F the information matrix (and a prior of unit width), g'F^-1 g / 2 is
+// the log likelihood that is still to be gained; a run ends when that is less than a tenth, where
+// the posterior of theta cannot tell any more, or within what the noise of g alone would show.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "mercer/inference/evidence_gradient.hpp"
+#include "mercer/models/regression.hpp"
+#include "mercer/optim/box.hpp"
+#include "mercer/optim/stochastic.hpp"
+
+namespace mercer::models {
+
+struct FullTrainingOptions {
+  std::string method = "lbfgs";  // lbfgs | adam | adagrad | vecchia
+  int steps = 100;               // at most; corrections of lbfgs: at most 10 of them
+  inference::EstimatorOptions estimator;
+  Index neighbours = 0;  // of the surrogate; 0: by size
+  std::uint64_t seed = 0;
+};
+
+struct FullTrainingOutcome {
+  inference::RegressionProblem problem;
+  StopReason stop = StopReason::iteration_limit;
+  std::vector<TrainStep> steps;
+  Vector gradient, standard_error;  // of the last exact estimate; empty for vecchia
+  int surrogate_evaluations = 0;
+  double surrogate = 0;  // Vecchia log likelihood at the end; lbfgs and vecchia
+  std::int64_t matvecs = 0;
+};
+
+/// What a run goes on from, as named arrays for a checkpoint.
+using FullState = std::map<std::string, Matrix>;
+
+struct FullTrainingHooks {
+  ProgressCallback progress;
+  /// After every exact gradient; the state resumes the run to the same bits.
+  std::function<void(const TrainStep&, const FullState&)> after_step;
+};
+
+/// Begins at `start`, or where `state` was. Stops with StopReason::interrupted and the values so
+/// far when the progress callback says so.
+FullTrainingOutcome learn_by_solves(const inference::RegressionProblem& start, const Matrix& x,
+                                    const Vector& y, const optim::Box& box,
+                                    const FullTrainingOptions& options, FullState state,
+                                    const FullTrainingHooks& hooks);
+
+/// Neighbours of the surrogate for so many points.
+Index surrogate_neighbours(Index n);
+
+}  // namespace mercer::models

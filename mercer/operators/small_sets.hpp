@@ -1,0 +1,26 @@
+// Kernel values and derivatives over small sets of points, one set after the other: for work inside
+// the tasks of a parallel loop. One object per task; the kernel is prepared once for all its sets.
+#pragma once
+
+#include <memory>
+
+#include "mercer/kernels/kernel.hpp"
+
+namespace mercer::operators {
+
+class SmallSets {
+ public:
+  explicit SmallSets(const kernels::Kernel& kernel);
+  ~SmallSets();
+
+  /// out = K(x, x), in double.
+  void matrix(ConstMatrixView x, MatrixView out) const;
+  /// gradient(p) = u' (dK(x, x)/dtheta_p) v for every log parameter, in double.
+  void gradient(ConstMatrixView x, ConstVectorView u, ConstVectorView v, VectorView gradient);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mercer::operators
