@@ -9,7 +9,6 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/core/timer.hpp"
-#include "mercer/data/split.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/optim/replay.hpp"
 
@@ -25,18 +24,17 @@ constexpr double kCheckpointSeconds = 1.0;
 
 class Trainer {
  public:
-  Trainer(inference::RegressionProblem problem, ConstMatrixView x, ConstVectorView y,
+  Trainer(inference::RegressionProblem problem, const inference::Observations& data,
           const Plan& plan, const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
           const ProgressCallback& progress)
       : problem_(std::move(problem)),
-        x_(x),
-        y_(y),
+        data_(data),
         plan_(plan),
         options_(options),
         seed_(seed),
         identity_(identity),
         progress_(progress),
-        order_(Rng(seed, "subset").permutation(x.rows())) {
+        order_(Rng(seed, "subset").permutation(data.size())) {
     set_bounds();
     load_checkpoint();
   }
@@ -46,8 +44,7 @@ class Trainer {
  private:
   struct Stage {
     std::string name;
-    Matrix x;
-    Vector y;
+    inference::Observations data;
   };
 
   void set_bounds();
@@ -61,8 +58,7 @@ class Trainer {
   void add(const optim::MinimizeResult& result);
 
   inference::RegressionProblem problem_;
-  ConstMatrixView x_;
-  ConstVectorView y_;
+  const inference::Observations& data_;
   const Plan& plan_;
   const TrainOptions& options_;
   std::uint64_t seed_, identity_;
@@ -91,7 +87,8 @@ void Trainer::set_bounds() {
       upper(i) = start(i) + 0.5 * kLogBound;
     }
   }
-  const double target_variance = std::max((y_.array() - y_.mean()).square().mean(), 1e-300);
+  const Vector& y = data_.y;
+  const double target_variance = std::max((y.array() - y.mean()).square().mean(), 1e-300);
   lower(p - 1) = std::min(std::log(kLeastNoise * target_variance), start(p - 1) - 1);
   box_ = optim::Box(std::move(lower), std::move(upper));
 }
@@ -127,9 +124,8 @@ void Trainer::write_checkpoint() {
 }
 
 Trainer::Stage Trainer::make_stage(const std::string& name, Index rows) const {
-  if (rows >= x_.rows()) return {name, x_, y_};
-  std::vector<Index> chosen(order_.begin(), order_.begin() + rows);
-  return {name, data::take_rows(x_, chosen), data::take_rows(y_, chosen)};
+  if (rows >= data_.size()) return {name, data_};
+  return {name, data_.rows(std::span(order_).first(static_cast<std::size_t>(rows)))};
 }
 
 Vector Trainer::random_start(int index) const {
@@ -147,15 +143,15 @@ Vector Trainer::random_start(int index) const {
 
 optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, double share_from,
                                      double share_to) {
-  const auto rows = static_cast<double>(stage.x.rows());
+  const auto rows = static_cast<double>(stage.data.rows_before_merging());
   auto problem = problem_;
   // On fewer rows more inputs may depend on each other; the likelihood knows only what they span.
-  if (stage.x.rows() < x_.rows())
-    problem.trend_left_out = inference::dependent_inputs(problem.mean, stage.x);
+  if (stage.data.size() < data_.size())
+    problem.trend_left_out = inference::dependent_inputs(problem.mean, stage.data.x);
   // The objective is the negative log likelihood per row, so that tolerances fit all sizes.
   const optim::Objective live = [&](ConstVectorView theta, VectorView gradient) {
     problem.set_log_parameters(theta);
-    const auto evidence = inference::exact_evidence(problem, stage.x, stage.y, true);
+    const auto evidence = inference::exact_evidence(problem, stage.data, true);
     gradient = -evidence.gradient / rows;
     return -evidence.value / rows;
   };
@@ -212,10 +208,10 @@ TrainingOutcome Trainer::run() {
     if (s == 0 || result.value < best.value) best = std::move(result);
   }
   report_.restarts = options_.restarts;
-  Index rows = first.x.rows();
+  Index rows = first.data.rows_before_merging();
   if (staged) {
     const Stage all = make_stage("learn", plan_.train_rows);
-    rows = all.x.rows();
+    rows = all.data.rows_before_merging();
     best = climb(all, best.theta, first_share, 1.0);
   }
   if (unsaved_) write_checkpoint();
@@ -236,7 +232,7 @@ TrainingOutcome Trainer::run() {
   likelihood.known = true;
   likelihood.value = -best.value * static_cast<double>(rows);
   likelihood.low = likelihood.high = likelihood.value;
-  likelihood.method = rows == x_.rows() ? "cholesky" : "cholesky-subset";
+  likelihood.method = rows == data_.rows_before_merging() ? "cholesky" : "cholesky-subset";
   likelihood.rows = rows;
   likelihood.gradient = -best.gradient * static_cast<double>(rows);
   return {problem_, report_, likelihood};
@@ -244,28 +240,28 @@ TrainingOutcome Trainer::run() {
 
 }  // namespace
 
-TrainingOutcome train(const inference::RegressionProblem& start, ConstMatrixView x,
-                      ConstVectorView y, const Plan& plan, const TrainOptions& options,
-                      std::uint64_t seed, std::uint64_t identity,
+TrainingOutcome train(const inference::RegressionProblem& start,
+                      const inference::Observations& data, const Plan& plan,
+                      const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
                       const ProgressCallback& progress) {
-  return Trainer(start, x, y, plan, options, seed, identity, progress).run();
+  return Trainer(start, data, plan, options, seed, identity, progress).run();
 }
 
-LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem, ConstMatrixView x,
-                                    ConstVectorView y, const Plan& plan) {
+LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
+                                    const inference::Observations& data, const Plan& plan) {
   LikelihoodValue out;
   out.method = "none";
   if (plan.system.solver != "cholesky") return out;
   inference::Evidence evidence;
   try {
-    evidence = inference::exact_evidence(problem, x, y, true);
+    evidence = inference::exact_evidence(problem, data, true);
   } catch (const NotPositiveDefinite&) {
     return out;  // the solve adds jitter and says so; the likelihood of H itself has no value
   }
   out.known = true;
   out.value = out.low = out.high = evidence.value;
   out.method = "cholesky";
-  out.rows = x.rows();
+  out.rows = data.rows_before_merging();
   out.gradient = evidence.gradient;
   return out;
 }
