@@ -14,9 +14,12 @@
 namespace mercer::cli {
 
 int run_evaluate(const Words& words) {
-  Arguments arguments("evaluate", "  mercer evaluate concrete.mcr test.csv",
-                      "Predicts every row of DATA and compares with its target. Scores are in the\n"
-                      "units of the target; rows without a target are left out and counted.");
+  Arguments arguments(
+      "evaluate", "  mercer evaluate concrete.mcr test.csv",
+      "Predicts every row of DATA and compares with its target. Scores are in the\n"
+      "units of the target; rows without a target are left out and counted. Where\n"
+      "DATA has the noise or count column that the model was learned with, a row is\n"
+      "scored as an observation with that noise.");
   RunOptions run;
   std::string model_path;
   std::string data_path;

@@ -28,6 +28,7 @@ struct FitCommand {
   std::string method = "auto";
   std::optional<double> test_fraction;
   bool keep_unconverged = false;
+  bool no_merge = false;
 };
 
 void add_fit_options(Arguments& arguments, FitCommand& command) {
@@ -41,6 +42,8 @@ void add_fit_options(Arguments& arguments, FitCommand& command) {
                    "set this random share of the rows aside, learn from the\n"
                    "rest, and score the model on them");
   add_data_options(arguments, command.data);
+  add_noise_options(arguments, command.data);
+  add_merge_option(arguments, command.no_merge);
   add_train_options(arguments, command.fit.train);
   arguments.option("--checkpoint", "FILE", command.fit.train.checkpoint,
                    "keep what was learned so far in this file; the same\n"
@@ -74,7 +77,7 @@ models::RegressionScores score(const models::RegressionModel& model, const data:
   models::PredictOptions options;
   options.memory = command.fit.method.memory;
   const models::Predictor predictor(model, options);
-  const auto predictions = predictor.predict(test.inputs, console.progress());
+  const auto predictions = predictor.predict(test.inputs, console.progress(), test.noise);
   models::ScoreKeeper keeper;
   keeper.add(test.target, predictions.mean, predictions.sd_obs);
   return keeper.scores();
@@ -94,6 +97,7 @@ FitRun execute(FitCommand& command, const Console& console) {
   FitRun run;
   run.data = read(command.data);
   command.fit.standardize = !command.data.raw_scale;
+  command.fit.merge = !command.no_merge;
   std::optional<data::Dataset> test;
   if (command.test_fraction) {
     const auto split =
@@ -148,6 +152,7 @@ Json gradients_json(const models::FitResult& result) {
 Json fit_json(const FitCommand& command, const FitRun& run) {
   const auto& result = run.result;
   Json json = {{"n", run.data.size()}, {"d", run.data.dimension()}};
+  json["merged_rows"] = result.merged_rows;
   json["task"] = "regression";
   json["method"] = "gp";
   json["kernel"] = result.model.problem.kernel.text();
@@ -218,6 +223,9 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
                                  plural(run.data.size(), "row"),
                                  plural(run.data.dimension(), "input"), model.schema.target);
   for (const auto& message : run.data.messages) text += fmt::format("             {}\n", message);
+  if (result.merged_rows > 0)
+    text += fmt::format("Merged       {} with the same inputs as an earlier row: {} are left\n",
+                        plural(result.merged_rows, "row"), count(result.plan.n));
   text += fmt::format("Model        Gaussian process, kernel {}, mean {}\n",
                       model.problem.kernel.text(), to_string(model.problem.mean));
   text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
@@ -273,6 +281,13 @@ int run_fit(const Words& words) {
         "--train none learns nothing");
   const Console console("fit", command.run.quiet);
   const FitRun run = execute(command, console);
+  if (run.result.merged_rows > 0)
+    console.note(fmt::format(
+        "merged {} with an earlier one of the same inputs, which changes nothing but the time "
+        "(--no-merge keeps them apart)",
+        plural(run.result.merged_rows, "row")));
+  else if (run.data.duplicate_inputs > 0 && !command.no_merge)
+    console.note("rows with the same inputs are not merged where noise variances are given");
   if (const auto names = trend_left_out(run.result.model); !names.empty())
     console.note(fmt::format(
         "the linear trend does without {}: on these rows the constant and the other inputs say the "

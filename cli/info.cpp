@@ -13,13 +13,17 @@ namespace {
 
 Json info_json(const std::string& path, const models::RegressionModel& model) {
   Json json = {{"model", path}, {"task", "regression"}, {"method", "gp"}};
-  json["n"] = model.x.rows();
+  const Index merged = model.record.value("merged_rows", Index{0});
+  json["n"] = model.x.rows() + merged;
+  json["merged_rows"] = merged;
   json["d"] = model.x.cols();
   json["kernel"] = model.problem.kernel.text();
   json["mean"] = std::string(to_string(model.problem.mean));
   json["trend_left_out"] = trend_left_out(model);
   json["target"] = model.schema.target;
   json["inputs"] = model.schema.encoded_names();
+  json["noise_column"] = model.schema.noise_column;
+  json["count_column"] = model.schema.count_column;
   json["hyperparameters"] = hyperparameters_json(model.problem, model.scaling);
   json["certificate"] = certificate_json(model.certificate);
   json["record"] = Json::parse(model.record.dump());
@@ -30,8 +34,11 @@ std::string info_text(const std::string& path, const models::RegressionModel& mo
   std::string text = fmt::format("File         {}\n", path);
   text += fmt::format("Model        Gaussian process regression, kernel {}, mean {}\n",
                       model.problem.kernel.text(), to_string(model.problem.mean));
-  text += fmt::format("Learned on   {}, {}\n", plural(model.x.rows(), "row"),
-                      plural(model.x.cols(), "input"));
+  const Index merged = model.record.value("merged_rows", Index{0});
+  text += fmt::format(
+      "Learned on   {}, {}{}\n", plural(model.x.rows() + merged, "row"),
+      plural(model.x.cols(), "input"),
+      merged > 0 ? fmt::format("; {} after merging equal inputs", count(model.x.rows())) : "");
   text += fmt::format("Target       {}\n", model.schema.target);
   text += "Inputs       ";
   for (std::size_t j = 0; j < model.schema.inputs.size(); ++j) {
@@ -40,6 +47,10 @@ std::string info_text(const std::string& path, const models::RegressionModel& mo
         "{}{}{}", j == 0 ? "" : ", ", column.name,
         column.categorical ? fmt::format(" ({})", plural(column.width(), "category level")) : "");
   }
+  if (!model.schema.noise_column.empty())
+    text += fmt::format("\nNoise        known variances in {}", model.schema.noise_column);
+  if (!model.schema.count_column.empty())
+    text += fmt::format("\nCounts       {}", model.schema.count_column);
   text += '\n' + hyperparameters_text(model) + certificate_text(model);
   return text;
 }

@@ -8,6 +8,7 @@
 #include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/memory.hpp"
+#include "mercer/models/merging.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -45,10 +46,13 @@ int run_plan(const Words& words) {
   models::MethodOptions method;
   models::TrainOptions train;
   std::string verb = "fit";
+  bool no_merge = false;
   arguments.positional("DATA", flags.path, "CSV file; - for standard input");
   arguments.group("Plan");
   arguments.option("--for", "VERB", verb, "fit | solve: the run to plan");
   add_data_options(arguments, flags);
+  add_noise_options(arguments, flags);
+  add_merge_option(arguments, no_merge);
   add_train_options(arguments, train);
   add_method_options(arguments, method);
   add_run_options(arguments, run);
@@ -63,16 +67,18 @@ int run_plan(const Words& words) {
                          {"--steps", "--restarts", "--subset", "--probes", "--probe-kind"},
                          "--train none learns nothing");
   if (verb == "solve")
-    refuse_train_options(
-        arguments, {"--train", "--steps", "--restarts", "--subset", "--probes", "--probe-kind"},
-        "a solve learns nothing");
+    refuse_train_options(arguments,
+                         {"--train", "--steps", "--restarts", "--subset", "--probes",
+                          "--probe-kind", "--no-merge"},
+                         "a solve learns nothing and merges nothing");
   const Console console("plan", run.quiet);
   const auto data = read(flags, console);
-  const auto scaled = models::scale(data, !flags.raw_scale);
-  const auto problem = models::start_problem(method, scaled.x, scaled.y);
-  const auto plan =
-      models::make_plan(problem.kernel, problem.noise, scaled.x, method, train,
-                        verb == "fit" ? models::PlanFor::fit : models::PlanFor::solve);
+  auto [scaling, rows] = models::scale(data, !flags.raw_scale);
+  const auto problem = models::start_problem(method, rows.x, rows.y);
+  if (verb == "fit" && !no_merge) rows = models::merge_replicates(std::move(rows));
+  const auto plan = models::make_plan(
+      problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x, method, train,
+      verb == "fit" ? models::PlanFor::fit : models::PlanFor::solve);
   if (!run.json) {
     print_out(plan_text(plan));
     return exit_ok;

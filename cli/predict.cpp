@@ -165,7 +165,8 @@ int run_predict(const Words& words) {
       "Predicts the target for every row of DATA, whose columns are found by name.\n"
       "Writes mean, sd_latent (of f), sd_obs (of y), q05, q95 (quantiles of y) and\n"
       "error_bound (distance of mean from the exact one, at most), in the units of\n"
-      "the target. DATA is streamed: memory does not depend on its length.");
+      "the target. DATA is streamed: memory does not depend on its length. Where it has\n"
+      "the noise or count column that the model was learned with, sd_obs counts it.");
   PredictCommand command;
   arguments.positional("MODEL", command.model_path, "model file written by mercer fit");
   arguments.positional("DATA", command.data_path, "CSV file; - for standard input");

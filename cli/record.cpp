@@ -44,6 +44,8 @@ Json data_json(const data::Dataset& data, const std::string& path) {
           {"dropped_constant", data.schema.dropped_constant},
           {"inputs", data.schema.encoded_names()},
           {"target", data.schema.target},
+          {"noise_column", data.schema.noise_column},
+          {"count_column", data.schema.count_column},
           {"messages", data.messages}};
 }
 
@@ -120,6 +122,7 @@ Json certificate_json(const models::Certificate& certificate) {
   put(json, "residual_norm", certificate.residual_norm);
   put(json, "trend_defect", certificate.trend_defect);
   put(json, "trend_residual", certificate.trend_residual);
+  put(json, "weighted_residual", certificate.weighted_residual);
   return json;
 }
 

@@ -38,7 +38,7 @@ models::Predictions RowSource::predict(const models::Predictor& predictor,
                                        const data::PredictBlock& block,
                                        const models::ProgressCallback& progress) const {
   try {
-    return predictor.predict(block.inputs, progress);
+    return predictor.predict(block.inputs, progress, block.noise);
   } catch (const models::PredictionOverflow& error) {
     throw DataError(fmt::format("{}: line {}: {}", name_,
                                 block.lines[static_cast<std::size_t>(error.row)], error.reason));
@@ -58,6 +58,10 @@ void RowSource::report(const Console& console) const {
   if (stream_.rows_missing_target() > 0)
     console.warn(fmt::format("left out {} with a missing target",
                              plural(stream_.rows_missing_target(), "row")));
+  if (!stream_.has_noise())
+    console.note(
+        "the noise or count column that the model was learned with is not there: sd_obs is "
+        "that of a single observation with the learned noise");
   if (stream_.rows_dropped_missing() > 0)
     console.warn(fmt::format("left out {} with a missing input",
                              plural(stream_.rows_dropped_missing(), "row")));

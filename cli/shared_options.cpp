@@ -40,8 +40,25 @@ void add_data_options(Arguments& arguments, DataFlags& flags) {
                  "target are scaled to mean 0 and standard deviation 1");
 }
 
+void add_noise_options(Arguments& arguments, DataFlags& flags) {
+  arguments.option("--noise-column", "NAME", flags.noise_column,
+                   "column of known noise variances, in squared units of\n"
+                   "the target; the learned one is added. Not an input");
+  arguments.option("--count-column", "NAME", flags.count_column,
+                   "each row is the mean of so many observations (a weight):\n"
+                   "its learned noise variance is divided by it. Not an input");
+}
+
+void add_merge_option(Arguments& arguments, bool& no_merge) {
+  arguments.flag("--no-merge", no_merge,
+                 "keep rows with the same inputs apart; merging them\n"
+                 "changes nothing but the time");
+}
+
 data::Dataset read(DataFlags& flags) {
   if (!flags.target.empty()) flags.options.target = flags.target;
+  if (!flags.noise_column.empty()) flags.options.noise_column = flags.noise_column;
+  if (!flags.count_column.empty()) flags.options.count_column = flags.count_column;
   flags.options.standardize = !flags.raw_scale;
   auto dataset =
       io_errors_as(exit_data, [&] { return data::read_dataset(flags.path, flags.options); });

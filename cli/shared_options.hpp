@@ -25,11 +25,16 @@ void apply(const RunOptions& options);
 struct DataFlags {
   std::string path;
   std::string target;
+  std::string noise_column, count_column;
   data::DataOptions options;
   bool raw_scale = false;  // --no-standardize
 };
 /// --target, --inputs, --categorical, --drop-missing, --no-standardize.
 void add_data_options(Arguments& arguments, DataFlags& flags);
+/// --noise-column and --count-column: how noisy each row is.
+void add_noise_options(Arguments& arguments, DataFlags& flags);
+/// --no-merge.
+void add_merge_option(Arguments& arguments, bool& no_merge);
 /// Reads DATA. An unreadable file is exit code 3.
 data::Dataset read(DataFlags& flags);
 /// Passes on what the reader has to say.

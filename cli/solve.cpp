@@ -85,6 +85,7 @@ int run_solve(const Words& words) {
   arguments.option("-o,--output", "FILE", output,
                    "write the solution, one row per row of data [default: not written]");
   add_data_options(arguments, flags);
+  add_noise_options(arguments, flags);
   add_method_options(arguments, options.method, false);
   add_run_options(arguments, run);
   if (!arguments.parse(words)) return exit_ok;

@@ -15,7 +15,7 @@ int main() {
   inference::RegressionProblem problem{.kernel = kernels::Kernel::parse("matern52", 2),
                                        .noise = 0.05,
                                        .mean = inference::MeanKind::constant};
-  const auto here = inference::exact_evidence(problem, x, y, /*with_gradient=*/true);
+  const auto here = inference::exact_evidence(problem, {x, y}, /*with_gradient=*/true);
   std::printf("log marginal likelihood %.6f\n", here.value);
 
   // Each slope against a central difference; its error is of the order of the step squared.
@@ -29,7 +29,7 @@ int main() {
       moved[p] += shift;
       auto there = problem;
       there.set_log_parameters(moved);
-      return inference::exact_evidence(there, x, y, false).value;
+      return inference::exact_evidence(there, {x, y}, false).value;
     };
     const double difference = (value_at(step) - value_at(-step)) / (2 * step);
     std::printf("  d / d log %-24s %12.6f (difference %12.6f)\n",

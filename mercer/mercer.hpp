@@ -9,6 +9,7 @@
 #include "mercer/models/array_file.hpp"       // the container behind model files
 #include "mercer/models/compare.hpp"          // solvers x preconditioners
 #include "mercer/models/hyperparameters.hpp"  // in the units of the data
+#include "mercer/models/merging.hpp"          // rows with the same inputs become one
 #include "mercer/models/options.hpp"          // what a user may ask for
 #include "mercer/models/plan.hpp"             // what a run would cost, before it starts
 #include "mercer/models/regression.hpp"       // fit, solve, RegressionModel, Predictor
@@ -21,17 +22,20 @@
 #include "mercer/data/csv_reader.hpp"
 #include "mercer/data/csv_writer.hpp"
 #include "mercer/data/dataset.hpp"         // read_dataset, make_dataset, take_rows
+#include "mercer/data/equal_rows.hpp"      // which rows repeat an earlier one
+#include "mercer/data/noise_columns.hpp"   // how noisy each row is
 #include "mercer/data/predict_stream.hpp"  // rows for an existing schema, block by block
 #include "mercer/data/scaling.hpp"
 #include "mercer/data/schema.hpp"
 #include "mercer/data/simulate.hpp"
 #include "mercer/data/split.hpp"
 
-// inference: likelihoods, and the system H = K + s2 I prepared once and solved many times.
+// inference: likelihoods, and the system H = K + D prepared once and solved many times.
 #include "mercer/inference/adaptive.hpp"  // what --preconditioner auto does
 #include "mercer/inference/choice.hpp"
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/inference/mean_function.hpp"
+#include "mercer/inference/noise.hpp"   // of each row; what merging takes away
 #include "mercer/inference/speeds.hpp"  // from flops and products to seconds
 #include "mercer/inference/system.hpp"
 
@@ -76,6 +80,7 @@
 // linalg: the interfaces solvers see, and dense algebra on tiles.
 #include "mercer/linalg/blas.hpp"
 #include "mercer/linalg/cholesky.hpp"
+#include "mercer/linalg/diagonal.hpp"  // one value for all rows, or one for each
 #include "mercer/linalg/linear_operator.hpp"
 
 // core: the vocabulary; no mathematics.

@@ -22,10 +22,10 @@ constexpr Index first_points = 4096;  // candidates of a kernel that is not one 
 
 /// sqrt(R_ii).
 Vector deviations(const Residual& r) {
-  Vector d = r.kernel.diagonal(r.x).array() + r.noise_variance;
+  const Vector noise = r.noise.vector(r.x.rows());
+  Vector d = r.kernel.diagonal(r.x) + noise;
   // What is left cannot be below the noise but for rounding.
-  const double least =
-      std::max(r.noise_variance, std::numeric_limits<float>::epsilon() * d.maxCoeff());
+  const Vector least = noise.cwiseMax(std::numeric_limits<float>::epsilon() * d.maxCoeff());
   if (r.factor != nullptr)
     for (Index i = 0; i < d.size(); ++i)
       d(i) -= static_cast<double>(r.factor->col(i).squaredNorm());
@@ -193,7 +193,7 @@ Neighbours most_correlated(const Residual& r, const NeighbourOptions& options) {
   if (z.rows() > 0) close = nearest_earlier(z, options.candidates * result.most);
   if (!near) {
     result.all_pairs = false;
-    search_all({r.kernel, r.x, r.noise_variance}, std::max(first_points, best.most), best);
+    search_all({r.kernel, r.x, r.noise}, std::max(first_points, best.most), best);
     result.kernel_values += best.kernel_values;
   }
   const auto nearest =

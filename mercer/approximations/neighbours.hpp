@@ -1,6 +1,6 @@
 // For points in a given order, the m EARLIER points that each is most correlated with: what a
-// Vecchia factor conditions on. Correlation is |R_ij| / sqrt(R_ii R_jj) of R = K + s2 I, or of what
-// a low-rank part leaves, R = K - F F' + s2 I.
+// Vecchia factor conditions on. Correlation is |R_ij| / sqrt(R_ii R_jj) of R = K + D, D the noise,
+// or of what a low-rank part leaves, R = K - F F' + D.
 //   Source: Kang & Katzfuss (2023), correlation-based ordering of neighbours; nearest neighbours by
 //           a kd-tree (nanoflann) or by tiles of a matrix product.
 //   Cost:   one distance leaf, no F: nearest neighbours, by kd-tree for d <= 6 (N m log N), else by
@@ -18,6 +18,7 @@
 
 #include "mercer/core/options.hpp"
 #include "mercer/kernels/kernel.hpp"
+#include "mercer/linalg/diagonal.hpp"
 
 namespace mercer::approximations {
 
@@ -59,8 +60,8 @@ void visit_fields(NeighbourOptions& o, Visitor&& field) {
 struct Residual {
   const kernels::Kernel& kernel;
   const Matrix& x;
-  double noise_variance = 0;
-  const PointColumns* factor = nullptr;  // F', rank x N; null: R = K + s2 I
+  linalg::Diagonal noise = 0.0;
+  const PointColumns* factor = nullptr;  // F', rank x N; null: R = K + D
 };
 
 Neighbours most_correlated(const Residual& r, const NeighbourOptions& options = {});

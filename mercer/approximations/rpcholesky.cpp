@@ -32,6 +32,8 @@ RpCholesky::RpCholesky(const operators::KernelOperator& k, const RpCholeskyOptio
     : k_(k), options_(options), rng_(options.seed, "rpcholesky"), block_(options.block) {
   validate(options);
   const Index n = k.size();
+  if (options.weights.size() != 0 && options.weights.size() != n)
+    throw DimensionMismatch("rpcholesky: weights", options.weights.size(), "points", n);
   storage_.resize(n, 0);
   if (n == 0) return;
   left_ = k.diagonal();
@@ -82,7 +84,7 @@ Index RpCholesky::grow(Index more) {
 
 std::vector<Index> RpCholesky::propose(Index count) {
   double sum = 0;
-  for (Index i = 0; i < left_.size(); ++i) cumulative_(i) = sum += left_(i);
+  for (Index i = 0; i < left_.size(); ++i) cumulative_(i) = sum += weight(i) * left_(i);
   std::vector<Index> proposed(static_cast<std::size_t>(count));
   for (Index& s : proposed) {
     // The first point whose sum exceeds the draw; one with nothing left adds nothing and is never
@@ -107,7 +109,7 @@ Matrix RpCholesky::residual_gram(const std::vector<Index>& proposed) {
   return gram;
 }
 
-// Proposal i, drawn with probability proportional to left_, is accepted with probability
+// Proposal i, drawn with probability proportional to weight and left_, is accepted with probability
 // (variance left after those accepted before it) / left_: then it is a draw from what is left.
 std::vector<Index> RpCholesky::accept(const std::vector<Index>& proposed, Index most, Matrix& l) {
   Matrix h = residual_gram(proposed);
@@ -167,7 +169,9 @@ void RpCholesky::update_residual(Index first, Index count) {
     for (Index j = first; j < first + count; ++j)
       left -= storage_.col(j).segment(begin, rows).array().square();
     left = (left > nothing_).select(left, 0.0);
-    sums(task) = left.sum();
+    sums(task) = options_.weights.size() > 0
+                     ? (left * options_.weights.segment(begin, rows).array()).sum()
+                     : left.sum();
   };
   parallel_for(chunks, std::ref(body));
   residual_trace_ = sums.sum();

@@ -23,6 +23,9 @@ struct RpCholeskyOptions {
   Index block = 128;     // points proposed at once, at most
   double tolerance = 0;  // stop when trace(K - F F') <= tolerance trace(K); looked at after a block
   std::uint64_t seed = 0;
+  /// Of the points, positive; empty: 1. Pivots are those of W^1/2 K W^1/2, and so are the traces: F
+  /// serves the points with much weight first.
+  Vector weights = {};
 };
 
 template <class Visitor>
@@ -46,8 +49,9 @@ class RpCholesky {
   /// F, N x rank().
   ConstMatrixView factor() const { return storage_.leftCols(rank_); }
   const std::vector<Index>& pivots() const { return pivots_; }
+  /// trace(W K).
   double trace() const { return trace_; }
-  /// trace(K - F F').
+  /// trace(W (K - F F')).
   double residual_trace() const { return residual_trace_; }
   /// diag(K - F F').
   const Vector& residual() const { return left_; }
@@ -62,8 +66,9 @@ class RpCholesky {
 
  private:
   bool done() const;
+  double weight(Index i) const { return options_.weights.size() > 0 ? options_.weights(i) : 1.0; }
   void reserve(Index columns);
-  /// Points drawn with probability proportional to left_, with repetition.
+  /// Points drawn with probability proportional to weight and left_, with repetition.
   std::vector<Index> propose(Index count);
   /// K - F F' of the proposed points.
   Matrix residual_gram(const std::vector<Index>& proposed);

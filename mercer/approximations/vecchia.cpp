@@ -63,7 +63,7 @@ class SmallProblem {
       for (Index j = 0; j < n; ++j)
         kernel_.col(j).tail(n - j) -= gram_.col(j).tail(n - j).template cast<double>();
     }
-    const double largest = std::max(kernel_.diagonal().maxCoeff(), r_.noise_variance);
+    const double largest = std::max(kernel_.diagonal().maxCoeff(), noise_.maxCoeff());
     double extra = 0;
     for (double step = 1e-12; !factorise(extra); step *= 100) {
       if (!(step <= 1))
@@ -94,10 +94,12 @@ class SmallProblem {
   Index gather(std::span<const std::int32_t> before, Index point) {
     const auto n = static_cast<Index>(before.size()) + 1;
     points_.resize(n, r_.x.cols());
+    noise_.resize(n);
     columns_.resize(factor_.rows(), n);
     for (Index j = 0; j < n; ++j) {
       const Index from = j + 1 < n ? before[static_cast<std::size_t>(j)] : point;
       points_.row(j) = r_.x.row(from);
+      noise_(j) = r_.noise(from);
       columns_.col(j) = factor_.col(from);
     }
     return n;
@@ -105,7 +107,7 @@ class SmallProblem {
 
   bool factorise(double extra) {
     l_ = kernel_;
-    l_.diagonal().array() += r_.noise_variance + extra;
+    l_.diagonal().array() += noise_.array() + extra;
     return linalg::small_cholesky(l_.rows(), l_.data());
   }
 
@@ -113,33 +115,33 @@ class SmallProblem {
   const Columns<T>& factor_;
   Matrix points_, kernel_, l_;
   Columns<T> columns_, gram_;
-  Vector row_;
+  Vector noise_, row_;
   Eigen::Matrix<T, Eigen::Dynamic, 1> row_in_t_, product_;
 };
 
 }  // namespace
 
-Vecchia::Vecchia(const operators::KernelOperator& k, double noise_variance,
+Vecchia::Vecchia(const operators::KernelOperator& k, const linalg::Diagonal& noise,
                  const VecchiaOptions& options)
-    : Vecchia(k, noise_variance, Matrix(k.size(), 0), options) {}
+    : Vecchia(k, noise, Matrix(k.size(), 0), options) {}
 
-Vecchia::Vecchia(const operators::KernelOperator& k, double noise_variance, ConstMatrixView f,
-                 const VecchiaOptions& options, Matrix* product) {
+Vecchia::Vecchia(const operators::KernelOperator& k, const linalg::Diagonal& noise,
+                 ConstMatrixView f, const VecchiaOptions& options, Matrix* product) {
   validate(options);
   const Index n = k.size();
   if (f.rows() != n) throw DimensionMismatch("vecchia: rows of the factor", f.rows(), "points", n);
-  if (!(noise_variance > 0) || !std::isfinite(noise_variance))
-    throw InvalidArgument(
-        fmt::format("vecchia: the noise variance is {}, but must be positive", noise_variance));
+  noise.require_size(n, "vecchia");
+  noise.require_positive("vecchia");
   const auto permutation = Rng(options.seed, "vecchia order").permutation(n);
   order_.assign(permutation.begin(), permutation.end());
   Matrix x(n, k.points().cols());
   for (Index i = 0; i < n; ++i) x.row(i) = k.points().row(permutation[static_cast<std::size_t>(i)]);
 
   const double largest = n > 0 ? k.diagonal().maxCoeff() : 0.0;
-  noise_variance_ = std::max(noise_variance, options.least_noise * largest);
+  const linalg::Diagonal raised = noise.raised_to(options.least_noise * largest);
+  least_noise_ = raised.least();
   const auto columns = ordered_columns<float>(f, order_, largest);
-  const Residual r{k.kernel(), x, noise_variance_, f.cols() > 0 ? &columns : nullptr};
+  const Residual r{k.kernel(), x, raised.rows(permutation), f.cols() > 0 ? &columns : nullptr};
   auto search = options.search;
   search.count = options.neighbours;
   const auto neighbours = most_correlated(r, search);
@@ -147,7 +149,7 @@ Vecchia::Vecchia(const operators::KernelOperator& k, double noise_variance, Cons
   kernel_values_ = neighbours.kernel_values;
   all_pairs_ = neighbours.all_pairs;
   if (product != nullptr) product->resize(n, f.cols());
-  if (f.cols() == 0 || noise_variance_ >= options.float32_from * largest)
+  if (f.cols() == 0 || least_noise_ >= options.float32_from * largest)
     build<float>(r, neighbours, columns, product);
   else
     build<double>(r, neighbours, ordered_columns<double>(f, order_, largest), product);

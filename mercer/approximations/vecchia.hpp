@@ -1,7 +1,7 @@
-// A sparse factor of an inverse: (K + s2 I)^-1 ~ G'G, or (K - F F' + s2 I)^-1 ~ G'G with a low-rank
-// part F taken out. In a random order each point is conditioned on the m earlier points that it is
-// most correlated with; its row of G is the last row of the inverse Cholesky factor of that small
-// matrix.
+// A sparse factor of an inverse: (K + D)^-1 ~ G'G, D the noise, or (K - F F' + D)^-1 ~ G'G with a
+// low-rank part F taken out. In a random order each point is conditioned on the m earlier points
+// that it is most correlated with; its row of G is the last row of the inverse Cholesky factor of
+// that small matrix.
 //   Source: Vecchia (1988); Kaporin (1994) and Schaefer, Katzfuss & Owhadi (2021): this G is the
 //           best of its sparsity. With F: Gyger, Furrer & Sigrist (2024).
 //   Cost:   N m^2 / 2 kernel values and N m^3 / 3 flops to build, N m^2 rank more with F (in
@@ -44,11 +44,11 @@ void visit_fields(VecchiaOptions& o, Visitor&& field) {
 /// lower triangular.
 class Vecchia {
  public:
-  /// Of K + s2 I. Throws unless the noise is positive.
-  Vecchia(const operators::KernelOperator& k, double noise_variance,
+  /// Of K + D. Throws unless the noise is positive.
+  Vecchia(const operators::KernelOperator& k, const linalg::Diagonal& noise,
           const VecchiaOptions& options = {});
-  /// Of K - F F' + s2 I; `product`, when not null, becomes G F (N x rank).
-  Vecchia(const operators::KernelOperator& k, double noise_variance, ConstMatrixView f,
+  /// Of K - F F' + D; `product`, when not null, becomes G F (N x rank).
+  Vecchia(const operators::KernelOperator& k, const linalg::Diagonal& noise, ConstMatrixView f,
           const VecchiaOptions& options = {}, Matrix* product = nullptr);
 
   Index size() const { return static_cast<Index>(order_.size()); }
@@ -73,8 +73,8 @@ class Vecchia {
   const std::vector<std::int32_t>& order() const { return order_; }
   /// Rows whose small matrix was not positive definite to rounding and had its diagonal raised.
   Index raised() const { return raised_; }
-  /// The noise variance inside G: what was asked for, or the least that is allowed.
-  double noise_variance() const { return noise_variance_; }
+  /// The least noise variance inside G: what was asked for, or the least that is allowed.
+  double least_noise() const { return least_noise_; }
   double kernel_values() const { return kernel_values_; }
   bool all_pairs() const { return all_pairs_; }
 
@@ -103,7 +103,7 @@ class Vecchia {
   Sparse columns_;  // G', entries of a row in the order of the factorisation
   Index neighbours_ = 0;
   Index raised_ = 0;
-  double noise_variance_ = 0;
+  double least_noise_ = 0;
   double log_det_ = 0;
   double kernel_values_ = 0;
   bool all_pairs_ = true;

@@ -88,14 +88,14 @@ struct Partial {
 
 }  // namespace
 
-VecchiaLikelihood::VecchiaLikelihood(const kernels::Kernel& kernel, double noise_variance,
+VecchiaLikelihood::VecchiaLikelihood(const kernels::Kernel& kernel, const linalg::Diagonal& noise,
                                      ConstMatrixView x, const VecchiaOptions& options)
     : order_(Rng(options.seed, "vecchia order").permutation(x.rows())), x_(x.rows(), x.cols()) {
   validate(options);
   for (Index i = 0; i < x.rows(); ++i) x_.row(i) = x.row(order_[static_cast<std::size_t>(i)]);
   auto search = options.search;
   search.count = options.neighbours;
-  neighbours_ = most_correlated({kernel, x_, noise_variance}, search);
+  neighbours_ = most_correlated({kernel, x_, noise.rows(order_)}, search);
 }
 
 VecchiaEvidence VecchiaLikelihood::evaluate(const VecchiaModel& model, bool with_gradient) const {

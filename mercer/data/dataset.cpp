@@ -1,7 +1,6 @@
 #include "mercer/data/dataset.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
@@ -9,16 +8,18 @@
 
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/data/equal_rows.hpp"
 #include "mercer/data/split.hpp"
 #include "mercer/data/text.hpp"
 
 namespace mercer::data {
 namespace {
 
-/// A column being read: the target or an input.
+/// A column being read.
 struct Column {
   std::string name;
   Index place = 0;  // in the file
+  ColumnRole role = ColumnRole::input;
   bool categorical = false;
   Index slot = 0;                                // in a CsvBlock
   std::unordered_map<std::string, Index> codes;  // of categories, in order of appearance
@@ -33,55 +34,84 @@ std::string plural(Index count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+Index find_column(const CsvReader& reader, const std::string& name, const char* option) {
+  const auto& header = reader.header();
+  const auto found = std::find(header.begin(), header.end(), name);
+  if (found == header.end())
+    throw DataError(fmt::format("{}: {} names a column that is not there: {}", reader.name(),
+                                option, unknown_column(name, header)));
+  return found - header.begin();
+}
+
+/// Columns chosen so far; no column has two roles.
+class Choice {
+ public:
+  Choice(const CsvReader& reader, bool target_named)
+      : reader_(reader), target_named_(target_named) {}
+
+  void add(Index place, ColumnRole role) {
+    const auto& name = reader_.header()[static_cast<std::size_t>(place)];
+    if (const Column* other = at(place)) refuse(name, *other, role);
+    columns_.emplace_back();
+    columns_.back().name = name;
+    columns_.back().place = place;
+    columns_.back().role = role;
+  }
+  Column* at(Index place) {
+    const auto found = std::find_if(columns_.begin(), columns_.end(),
+                                    [&](const Column& c) { return c.place == place; });
+    return found == columns_.end() ? nullptr : &*found;
+  }
+  std::vector<Column> take() { return std::move(columns_); }
+
+ private:
+  [[noreturn]] void refuse(const std::string& name, const Column& other, ColumnRole role) const {
+    if (other.role == role)
+      throw InvalidArgument(fmt::format("--inputs names column {} twice", shown(name)));
+    const bool by_default = other.role == ColumnRole::target && !target_named_;
+    throw InvalidArgument(
+        fmt::format("column {} is both the {}{} and {}; {}", shown(name), to_string(other.role),
+                    by_default ? " (the last column, by default)" : "",
+                    role == ColumnRole::input ? "an input" : fmt::format("the {}", to_string(role)),
+                    other.role == ColumnRole::target
+                        ? "name another target with --target, or another column there"
+                        : "give it one meaning"));
+  }
+
+  const CsvReader& reader_;
+  bool target_named_;
+  std::vector<Column> columns_;
+};
+
 /// Columns to read, target first, from what the options name.
 std::vector<Column> choose_columns(const CsvReader& reader, const DataOptions& options) {
   const auto& header = reader.header();
-  const auto find = [&](const std::string& name, const char* option) {
-    const auto found = std::find(header.begin(), header.end(), name);
-    if (found == header.end())
-      throw DataError(fmt::format("{}: {} names a column that is not there: {}", reader.name(),
-                                  option, unknown_column(name, header)));
-    return found - header.begin();
-  };
   if (header.size() < 2)
     throw DataError(
         fmt::format("{}: there is one column only, {}; an input and a target are needed, separated "
                     "by commas, semicolons or tabs",
                     reader.name(), shown(header[0])));
-  const Index target =
-      options.target ? find(*options.target, "--target") : static_cast<Index>(header.size()) - 1;
-  std::vector<Column> columns(1);
-  columns[0].name = header[static_cast<std::size_t>(target)];
-  columns[0].place = target;
-  std::vector<bool> taken(header.size(), false);
-  const auto add = [&](Index place) {
-    const auto& name = header[static_cast<std::size_t>(place)];
-    if (place == target)
-      throw InvalidArgument(
-          fmt::format("column {} is both the target{} and an input; name another target with "
-                      "--target, or leave it out of --inputs",
-                      shown(name), options.target ? "" : " (the last column, by default)"));
-    if (taken[static_cast<std::size_t>(place)])
-      throw InvalidArgument(fmt::format("--inputs names column {} twice", shown(name)));
-    taken[static_cast<std::size_t>(place)] = true;
-    columns.emplace_back();
-    columns.back().name = name;
-    columns.back().place = place;
-  };
-  for (const auto& name : options.inputs) add(find(name, "--inputs"));
+  Choice choice(reader, options.target.has_value());
+  const auto last = static_cast<Index>(header.size()) - 1;
+  choice.add(options.target ? find_column(reader, *options.target, "--target") : last,
+             ColumnRole::target);
+  if (options.noise_column)
+    choice.add(find_column(reader, *options.noise_column, "--noise-column"), ColumnRole::noise);
+  if (options.count_column)
+    choice.add(find_column(reader, *options.count_column, "--count-column"), ColumnRole::count);
+  for (const auto& name : options.inputs)
+    choice.add(find_column(reader, name, "--inputs"), ColumnRole::input);
   if (options.inputs.empty())
-    for (Index place = 0; place < static_cast<Index>(header.size()); ++place)
-      if (place != target) add(place);
+    for (Index place = 0; place <= last; ++place)
+      if (choice.at(place) == nullptr) choice.add(place, ColumnRole::input);
   for (const auto& name : options.categorical) {
-    const Index place = find(name, "--categorical");
-    const auto found = std::find_if(columns.begin(), columns.end(),
-                                    [&](const Column& c) { return c.place == place; });
-    if (found == columns.end())
+    Column* column = choice.at(find_column(reader, name, "--categorical"));
+    if (column == nullptr || is_noise(column->role))
       throw InvalidArgument(fmt::format(
           "--categorical names {}, which is neither an input nor the target", shown(name)));
-    found->categorical = true;
+    column->categorical = true;
   }
-  return columns;
+  return choice.take();
 }
 
 CsvSelection selection_of(std::vector<Column>& columns) {
@@ -91,10 +121,13 @@ CsvSelection selection_of(std::vector<Column>& columns) {
     column.slot = static_cast<Index>(list.size());
     list.push_back(column.place);
   }
-  selection.hint = [target = columns[0].name](const std::string& name) {
+  selection.hint = [columns](const std::string& name) {
+    for (const auto& column : columns)
+      if (column.name == name && is_noise(column.role))
+        return fmt::format("the {} holds numbers", to_string(column.role));
     return fmt::format(
         "if the column holds categories, say --categorical {}{}", name,
-        name == target ? "" : ", or leave it out by naming the others with --inputs");
+        name == columns[0].name ? "" : ", or leave it out by naming the others with --inputs");
   };
   return selection;
 }
@@ -126,6 +159,11 @@ class Loader {
   void check_columns();
   void assemble();
   void sort_levels(Column& column, std::vector<Index>& rank);
+  Vector& values_of(ColumnRole role) {
+    return role == ColumnRole::target  ? dataset_.target
+           : role == ColumnRole::noise ? dataset_.noise.variance
+                                       : dataset_.noise.count;
+  }
 
   CsvReader& reader_;
   const DataOptions& options_;
@@ -156,6 +194,7 @@ bool Loader::take_row(const CsvBlock& block, Index row, std::vector<double>& pie
   bool missing_input = false;
   for (std::size_t j = 0; j < columns_.size(); ++j) {
     const Column& column = columns_[j];
+    if (is_noise(column.role)) continue;
     if (column.categorical ? !text(column).empty() : !std::isnan(number(column))) continue;
     if (j == 0) {
       ++dataset_.rows_missing_target;
@@ -174,6 +213,8 @@ bool Loader::take_row(const CsvBlock& block, Index row, std::vector<double>& pie
   for (auto& column : columns_) {
     const double value =
         column.categorical ? code_of(column, text(column), block.lines[r]) : number(column);
+    if (const auto why = fault(column.role, value); !why.empty())
+      throw DataError(fmt::format("{}: {}", reader_.place(block.lines[r], column.name), why));
     if (std::abs(value) > largest_value)
       throw DataError(fmt::format("{}: {} is too large to work with; use other units",
                                   reader_.place(block.lines[r], column.name), value));
@@ -215,9 +256,13 @@ void Loader::check_columns() {
         reader_.name(), shown(target.name),
         target.categorical ? shown(target.levels[0]) : fmt::format("{}", target.low), rows_));
   std::vector<std::string> constant;
-  for (std::size_t j = 1; j < columns_.size(); ++j)
-    if (columns_[j].constant()) constant.push_back(columns_[j].name);
-  if (constant.size() + 1 == columns_.size())
+  std::size_t inputs = 0;
+  for (const auto& column : columns_) {
+    if (column.role != ColumnRole::input) continue;
+    ++inputs;
+    if (column.constant()) constant.push_back(column.name);
+  }
+  if (constant.size() == inputs)
     throw DataError(fmt::format(
         "{}: all {} rows have the same inputs ({}: one value each); there is nothing to learn from",
         reader_.name(), rows_, shown_list(constant)));
@@ -244,7 +289,9 @@ void Loader::assemble() {
   for (std::size_t j = 0; j < width; ++j) {
     Column& column = columns_[j];
     if (column.categorical) sort_levels(column, ranks[j]);
-    if (j == 0 || column.constant()) continue;
+    if (column.role == ColumnRole::noise) schema.noise_column = column.name;
+    if (column.role == ColumnRole::count) schema.count_column = column.name;
+    if (column.role != ColumnRole::input || column.constant()) continue;
     schema.inputs.push_back({column.name, column.categorical, column.levels});
     offsets[j] = dimension;
     dimension += schema.inputs.back().width();
@@ -253,63 +300,27 @@ void Loader::assemble() {
 
   dataset_.inputs = Matrix::Zero(rows_, dimension);
   dataset_.target.resize(rows_);
+  dataset_.noise.variance.resize(schema.noise_column.empty() ? 0 : rows_);
+  dataset_.noise.count.resize(schema.count_column.empty() ? 0 : rows_);
   Index first = 0;
   for (auto& piece : pieces_) {
     const auto count = static_cast<Index>(piece.size() / width);
     for (std::size_t j = 0; j < width; ++j) {
-      if (j > 0 && offsets[j] < 0) continue;
+      const Column& column = columns_[j];
+      if (column.role == ColumnRole::input && offsets[j] < 0) continue;
       for (Index i = 0; i < count; ++i) {
         const double value = piece[static_cast<std::size_t>(i) * width + j];
-        const bool coded = columns_[j].categorical;
-        const Index rank = coded ? ranks[j][static_cast<std::size_t>(value)] : 0;
-        if (j == 0)
-          dataset_.target[first + i] = coded ? static_cast<double>(rank) : value;
+        const Index rank = column.categorical ? ranks[j][static_cast<std::size_t>(value)] : 0;
+        if (column.role == ColumnRole::input)
+          dataset_.inputs(first + i, offsets[j] + rank) = column.categorical ? 1.0 : value;
         else
-          dataset_.inputs(first + i, offsets[j] + rank) = coded ? 1.0 : value;
+          values_of(column.role)[first + i] =
+              column.categorical ? static_cast<double>(rank) : value;
       }
     }
     first += count;
     std::vector<double>().swap(piece);
   }
-}
-
-/// One hash per row, equal for equal rows. Some rows at a time: the hashes stay in cache.
-std::vector<std::uint64_t> row_hashes(const Matrix& inputs) {
-  constexpr Index some = 1024;
-  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(inputs.rows()), 0);
-  for (Index first = 0; first < inputs.rows(); first += some) {
-    const Index last = std::min(first + some, inputs.rows());
-    for (Index j = 0; j < inputs.cols(); ++j)
-      for (Index i = first; i < last; ++i) {
-        auto& hash = hashes[static_cast<std::size_t>(i)];
-        hash = (hash ^ std::bit_cast<std::uint64_t>(inputs(i, j) + 0.0)) *
-               0x9E3779B97F4A7C15ULL;  // + 0.0: -0 becomes 0
-        hash ^= hash >> 29;
-      }
-  }
-  return hashes;
-}
-
-/// Rows equal to an earlier one, by a table of the distinct rows (open addressing).
-Index count_duplicates(const Matrix& inputs) {
-  const auto hashes = row_hashes(inputs);
-  std::vector<Index> table(std::bit_ceil(2 * hashes.size()), -1);
-  Index duplicates = 0;
-  for (Index i = 0; i < inputs.rows(); ++i) {
-    const std::uint64_t hash = hashes[static_cast<std::size_t>(i)];
-    for (std::size_t slot = hash;; ++slot) {
-      Index& other = table[slot & (table.size() - 1)];
-      if (other < 0) {
-        other = i;
-        break;
-      }
-      if (hashes[static_cast<std::size_t>(other)] == hash && inputs.row(other) == inputs.row(i)) {
-        ++duplicates;
-        break;
-      }
-    }
-  }
-  return duplicates;
 }
 
 std::vector<std::string> messages_of(const Dataset& data) {
@@ -346,15 +357,19 @@ std::vector<std::string> messages_of(const Dataset& data) {
 
 /// What is known only of the whole: duplicates, scaling, fingerprint, messages.
 void finish(Dataset& data, bool standardize) {
-  data.duplicate_inputs = count_duplicates(data.inputs);
+  const auto first = first_equal_rows(data.inputs);
+  for (Index i = 0; i < data.size(); ++i)
+    data.duplicate_inputs += first[static_cast<std::size_t>(i)] != i ? 1 : 0;
   data.scaling =
       standardize ? fit_scaling(data.inputs, data.target) : Scaling::identity(data.dimension());
   const Index sizes[2] = {data.size(), data.dimension()};
   std::uint64_t mark = fingerprint(sizes, sizeof sizes);
   mark = fingerprint(data.inputs.data(),
                      static_cast<std::size_t>(data.inputs.size()) * sizeof(double), mark);
-  data.fingerprint = fingerprint(
-      data.target.data(), static_cast<std::size_t>(data.target.size()) * sizeof(double), mark);
+  for (const Vector* column : {&data.target, &data.noise.variance, &data.noise.count})
+    mark = fingerprint(column->data(), static_cast<std::size_t>(column->size()) * sizeof(double),
+                       mark);
+  data.fingerprint = mark;
   data.messages = messages_of(data);
 }
 
@@ -433,6 +448,7 @@ Dataset take_rows(const Dataset& all, std::span<const Index> rows, bool standard
   Dataset part;
   part.inputs = take_rows(ConstMatrixView(all.inputs), rows);
   part.target = take_rows(ConstVectorView(all.target), rows);
+  part.noise = take_rows(all.noise, rows);
   part.schema = all.schema;
   part.rows_read = all.rows_read;
   part.rows_missing_target = all.rows_missing_target;

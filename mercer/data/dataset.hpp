@@ -13,14 +13,17 @@
 #include "mercer/core/options.hpp"
 #include "mercer/core/types.hpp"
 #include "mercer/data/csv_reader.hpp"
+#include "mercer/data/noise_columns.hpp"
 #include "mercer/data/scaling.hpp"
 #include "mercer/data/schema.hpp"
 
 namespace mercer::data {
 
 struct DataOptions {
-  std::optional<std::string> target;     // default: the last column
-  std::vector<std::string> inputs;       // default: all others
+  std::optional<std::string> target;        // default: the last column
+  std::vector<std::string> inputs;          // default: all others
+  std::optional<std::string> noise_column;  // known noise variances, in squared target units
+  std::optional<std::string> count_column;  // observations that each row is the mean of
   std::vector<std::string> categorical;  // inputs to code one-hot; or the target, coded 0, 1, ...
   bool drop_missing = false;             // leave rows with a missing input out instead of refusing
   bool standardize = true;               // Dataset::scaling; false: the identity
@@ -30,6 +33,8 @@ template <class Visitor>
 void visit_fields(DataOptions& o, Visitor&& field) {
   field("target", o.target, Any{});
   field("inputs", o.inputs, Any{});
+  field("noise_column", o.noise_column, Any{});
+  field("count_column", o.count_column, Any{});
   field("categorical", o.categorical, Any{});
   field("drop_missing", o.drop_missing, Any{});
   field("standardize", o.standardize, Any{});
@@ -39,6 +44,7 @@ void visit_fields(DataOptions& o, Visitor&& field) {
 struct Dataset {
   Matrix inputs;  // N x d, encoded, in raw units
   Vector target;  // N, raw units
+  NoiseColumns noise;
   Schema schema;
   Scaling scaling;
 

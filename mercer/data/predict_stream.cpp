@@ -50,6 +50,11 @@ PredictStream::PredictStream(CsvReader reader, Schema schema, PredictOptions opt
   has_target_ = options_.target == TargetUse::required ||
                 (options_.target == TargetUse::if_present && places.count(schema_.target) > 0);
   if (has_target_) target_slot_ = add(schema_.target, !schema_.target_levels.empty());
+  const auto add_if_there = [&](const std::string& name) {
+    return name.empty() || places.count(name) == 0 ? Index{-1} : add(name, false);
+  };
+  noise_slot_ = add_if_there(schema_.noise_column);
+  count_slot_ = add_if_there(schema_.count_column);
   numeric_columns_ = static_cast<Index>(selection.numeric.size());
   selection.hint = [](const std::string&) {
     return std::string("the model was fitted with numbers in this column");
@@ -105,13 +110,17 @@ Index PredictStream::level(const CsvBlock& raw, Index row, Index slot, const std
   return found;
 }
 
-double PredictStream::number(const CsvBlock& raw, Index row, Index slot,
-                             const std::string& column) const {
+double PredictStream::number(const CsvBlock& raw, Index row, Index slot, const std::string& column,
+                             ColumnRole role) const {
   const double value = raw.values[static_cast<std::size_t>(row * numeric_columns_ + slot)];
+  const auto place = [&] {
+    return reader_.place(raw.lines[static_cast<std::size_t>(row)], column);
+  };
+  if (const auto why = fault(role, value); !why.empty())
+    throw DataError(fmt::format("{}: {}", place(), why));
   if (std::abs(value) > largest_value)
-    throw DataError(fmt::format("{}: {} is too large to work with; use other units",
-                                reader_.place(raw.lines[static_cast<std::size_t>(row)], column),
-                                value));
+    throw DataError(
+        fmt::format("{}: {} is too large to work with; use other units", place(), value));
   return value;
 }
 
@@ -119,6 +128,8 @@ void PredictStream::encode(const CsvBlock& raw, PredictBlock& block) const {
   const auto count = static_cast<Index>(kept_.size());
   block.inputs = Matrix::Zero(count, schema_.dimension());
   block.target.resize(has_target_ ? count : 0);
+  block.noise.variance.resize(noise_slot_ < 0 ? 0 : count);
+  block.noise.count.resize(count_slot_ < 0 ? 0 : count);
   block.lines.resize(kept_.size());
   for (Index i = 0; i < count; ++i) {
     const Index row = kept_[static_cast<std::size_t>(i)];
@@ -132,6 +143,11 @@ void PredictStream::encode(const CsvBlock& raw, PredictBlock& block) const {
         block.inputs(i, offset) = number(raw, row, slots_[j], column.name);
       offset += column.width();
     }
+    if (noise_slot_ >= 0)
+      block.noise.variance[i] =
+          number(raw, row, noise_slot_, schema_.noise_column, ColumnRole::noise);
+    if (count_slot_ >= 0)
+      block.noise.count[i] = number(raw, row, count_slot_, schema_.count_column, ColumnRole::count);
     if (!has_target_) continue;
     block.target[i] = schema_.target_levels.empty()
                           ? number(raw, row, target_slot_, schema_.target)

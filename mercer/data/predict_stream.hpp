@@ -7,6 +7,7 @@
 
 #include "mercer/core/types.hpp"
 #include "mercer/data/csv_reader.hpp"
+#include "mercer/data/noise_columns.hpp"
 #include "mercer/data/schema.hpp"
 
 namespace mercer::data {
@@ -21,6 +22,7 @@ struct PredictOptions {
 struct PredictBlock {
   Matrix inputs;             // M x d, encoded, raw units
   Vector target;             // M, or empty when there is no target
+  NoiseColumns noise;        // where the file has the columns that the schema names
   std::vector<Index> lines;  // line of the file of each row
   Index rows() const { return inputs.rows(); }
 };
@@ -35,6 +37,11 @@ class PredictStream {
   bool next(PredictBlock& block, Index max_rows);
 
   bool has_target() const { return has_target_; }
+  /// Whether the file has all of the noise and count columns that the schema names.
+  bool has_noise() const {
+    return (noise_slot_ >= 0 || schema_.noise_column.empty()) &&
+           (count_slot_ >= 0 || schema_.count_column.empty());
+  }
   const CsvInfo& info() const { return reader_.info(); }
   Index rows_missing_target() const { return rows_missing_target_; }
   Index rows_dropped_missing() const { return rows_dropped_missing_; }
@@ -42,7 +49,8 @@ class PredictStream {
  private:
   bool keep_row(const CsvBlock& raw, Index row);
   void encode(const CsvBlock& raw, PredictBlock& block) const;
-  double number(const CsvBlock& raw, Index row, Index slot, const std::string& column) const;
+  double number(const CsvBlock& raw, Index row, Index slot, const std::string& column,
+                ColumnRole role = ColumnRole::input) const;
   Index level(const CsvBlock& raw, Index row, Index slot, const std::string& column,
               const std::vector<std::string>& levels) const;
 
@@ -52,6 +60,7 @@ class PredictStream {
   bool has_target_ = false;
   std::vector<Index> slots_;  // per input: among the numeric or the text columns of a CsvBlock
   Index target_slot_ = 0;
+  Index noise_slot_ = -1, count_slot_ = -1;  // -1: not in the file
   Index numeric_columns_ = 0;
   CsvBlock raw_;
   std::vector<Index> kept_;  // rows of raw_

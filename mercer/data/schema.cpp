@@ -55,9 +55,13 @@ std::vector<std::string> levels_member(const json& object, const char* key) {
 void check_names(const Schema& schema) {
   if (schema.inputs.empty()) throw ModelFileError("schema: there is no input column");
   std::unordered_set<std::string_view> seen = {schema.target};
-  for (const auto& column : schema.inputs)
-    if (!seen.insert(column.name).second)
-      throw ModelFileError(fmt::format("schema: column {} is there twice", shown(column.name)));
+  const auto add = [&](const std::string& name) {
+    if (!name.empty() && !seen.insert(name).second)
+      throw ModelFileError(fmt::format("schema: column {} is there twice", shown(name)));
+  };
+  for (const auto& column : schema.inputs) add(column.name);
+  add(schema.noise_column);
+  add(schema.count_column);
 }
 
 }  // namespace
@@ -94,6 +98,8 @@ void to_json(json& out, const Schema& schema) {
          {"target_levels", schema.target_levels},
          {"dropped_constant", schema.dropped_constant},
          {"generated_header", schema.generated_header}};
+  if (!schema.noise_column.empty()) out["noise_column"] = schema.noise_column;
+  if (!schema.count_column.empty()) out["count_column"] = schema.count_column;
 }
 
 void from_json(const json& in, Schema& schema) {
@@ -102,6 +108,8 @@ void from_json(const json& in, Schema& schema) {
   result.target_levels = levels_member(in, "target_levels");
   result.dropped_constant = list_member(in, "dropped_constant");
   result.generated_header = flag_member(in, "generated_header");
+  if (in.contains("noise_column")) result.noise_column = text_member(in, "noise_column");
+  if (in.contains("count_column")) result.count_column = text_member(in, "count_column");
   const json& inputs = member(in, "inputs");
   if (!inputs.is_array()) throw ModelFileError("schema: 'inputs' is not a list");
   for (const json& item : inputs) {

@@ -30,6 +30,7 @@ struct Schema {
   std::string target;
   std::vector<std::string> target_levels;  // sorted; level j is coded as j; empty: numeric target
   std::vector<std::string> dropped_constant;  // columns left out because they had one value only
+  std::string noise_column, count_column;     // see noise_columns.hpp; empty: there is none
   bool generated_header = false;              // the file had no header; names are x1 .., y
 
   /// Encoded inputs: d.

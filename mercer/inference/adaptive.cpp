@@ -10,6 +10,7 @@
 #include "mercer/preconditioners/hybrid.hpp"
 #include "mercer/preconditioners/low_rank_core.hpp"
 #include "mercer/preconditioners/registry.hpp"
+#include "mercer/preconditioners/rpcholesky.hpp"
 
 namespace mercer::inference {
 namespace {
@@ -179,6 +180,8 @@ Level Adaptive::Impl::grow_low_rank(approximations::RpCholesky& f) const {
     if (!best || total_time(l) < total_time(*best)) best = l;
   };
   double before = f.trace();
+  // Traces are weighed by the noise of the points, over its harmonic mean.
+  const double noise = target.noise.harmonic_mean();
   for (const Index rank : ranks) {
     f.grow(rank / 2 - f.rank());
     if (f.rank() > 0) before = f.residual_trace();
@@ -186,7 +189,7 @@ Level Adaptive::Impl::grow_low_rank(approximations::RpCholesky& f) const {
     const double left = f.residual_trace();
     const double fall = before > 0 ? std::clamp(left / before, 0.0, 1.0) : 0.0;
     const auto iterations = [&](double trace, Index k) {
-      return low_rank_iterations(trace, fall, k, target.noise_variance, tolerance);
+      return low_rank_iterations(trace, fall, k, noise, tolerance);
     };
     Level here = make_level("rpcholesky", f.rank(), iterations(left, f.rank()));
     const double share_left = f.trace() > 0 ? left / f.trace() : 0;
@@ -248,7 +251,8 @@ void Adaptive::Impl::build(const Level& next) {
   level = next;
   preconditioners::Built done;
   if (built == 0) {
-    approximations::RpCholesky f(target.k, {.rank = ranks.front(), .seed = options.seed});
+    approximations::RpCholesky f(
+        target.k, preconditioners::rpcholesky_options(target, ranks.front(), options.seed));
     level = grow_low_rank(f);
     const double values = f.kernel_values();
     const Index rank = *level.options.rank;
@@ -259,7 +263,7 @@ void Adaptive::Impl::build(const Level& next) {
       if (low_rank.rank() > rank) low_rank.factor.conservativeResize(Eigen::NoChange, rank);
       low_rank.trace_error = level.trace_left * low_rank.trace;
       low_rank.kernel_values = 0;  // counted below for both
-      done = preconditioners::build_low_rank(std::move(low_rank), target.noise_variance, "");
+      done = preconditioners::build_low_rank(std::move(low_rank), target.noise, "");
     }
     done.report.kernel_values += values;
     done.report.trace_left = level.trace_left;

@@ -1,4 +1,4 @@
-// A complete choice of method for H x = b, H = K + s2 I: what `auto` has become after planning.
+// A complete choice of method for H x = b, H = K + D: what `auto` has become after planning.
 #pragma once
 
 #include <string>

@@ -79,8 +79,7 @@ Probes probe_kind(std::string_view name) {
 }
 
 struct EvidenceGradient::Impl {
-  Matrix x;
-  Vector y;
+  const Observations& data;
   EstimatorOptions options;
   State state;
   std::unique_ptr<preconditioners::Vecchia> sparse;  // P of `control`, and of "auto"
@@ -106,18 +105,19 @@ struct EvidenceGradient::Impl {
     Matrix v;  // empty: the solves themselves
     bool subtract_v = false;
   };
-  ProbeSet draw(const RegressionProblem& problem, const Vector& noise) const;
+  ProbeSet draw(const RegressionProblem& problem) const;
 };
 
 void EvidenceGradient::Impl::build(const RegressionProblem& problem) {
   sparse.reset();
   other.reset();
-  built_on = make_operators(problem.kernel, x, options.system.op, options.system.precision);
-  const preconditioners::Target target{*built_on.exact, problem.noise, built_on.fast.get()};
-  const Index n = x.rows();
+  built_on = make_operators(problem.kernel, data.x, options.system.op, options.system.precision);
+  const linalg::Diagonal noise = data.noise.at(problem.noise);
+  const preconditioners::Target target{*built_on.exact, noise, built_on.fast.get()};
+  const Index n = data.size();
   if (needs_sparse())
     sparse = std::make_unique<preconditioners::Vecchia>(
-        *built_on.exact, problem.noise,
+        *built_on.exact, noise,
         approximations::VecchiaOptions{.neighbours = preconditioners::default_neighbours(n),
                                        .seed = options.seed});
   auto wanted = options.system.preconditioning;
@@ -135,15 +135,16 @@ void EvidenceGradient::Impl::build(const RegressionProblem& problem) {
   state.iterations_when_new = 0;
 }
 
-EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(const RegressionProblem& problem,
-                                                              const Vector& noise) const {
+EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(
+    const RegressionProblem& problem) const {
+  const Index n = data.size();
   const auto stream = static_cast<std::uint64_t>(options.fresh ? state.estimates : 0);
   Rng rng(options.seed, "probes", stream);
   ProbeSet out;
-  out.z.resize(x.rows(), options.probes);
+  out.z.resize(n, options.probes);
   const auto from = [&](const linalg::Preconditioner& p) {
     p.sample(rng, out.z);
-    out.v.resize(x.rows(), options.probes);
+    out.v.resize(n, options.probes);
     p.solve(out.z, out.v);
   };
   switch (options.kind) {
@@ -157,10 +158,10 @@ EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(const RegressionPr
       from(*preconditioner());
       break;
     case Probes::pathwise: {
-      prior_draws(problem.kernel, x, options.seed + stream, rng, out.z);
-      Matrix e(x.rows(), options.probes);
+      prior_draws(problem.kernel, data.x, options.seed + stream, rng, out.z);
+      Matrix e(n, options.probes);
       rng.fill_normal(e);
-      out.z += noise.cwiseSqrt().asDiagonal() * e;
+      out.z += data.noise.at(problem.noise).vector(n).cwiseSqrt().asDiagonal() * e;
       break;
     }
     case Probes::rademacher:
@@ -175,12 +176,12 @@ EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(const RegressionPr
   return out;
 }
 
-EvidenceGradient::EvidenceGradient(Matrix x, Vector y, EstimatorOptions options)
-    : impl_(new Impl{std::move(x), std::move(y), std::move(options), {}, nullptr, {}, nullptr}) {
+EvidenceGradient::EvidenceGradient(const Observations& data, EstimatorOptions options)
+    : impl_(new Impl{data, std::move(options), {}, nullptr, {}, nullptr}) {
   validate(impl_->options);
-  if (impl_->y.size() != impl_->x.rows())
-    throw DimensionMismatch("evidence gradient: length of y", impl_->y.size(), "points",
-                            impl_->x.rows());
+  if (data.y.size() != data.x.rows())
+    throw DimensionMismatch("evidence gradient: length of y", data.y.size(), "points",
+                            data.x.rows());
   if (impl_->options.system.solver == "cholesky")
     throw InvalidArgument("evidence gradient: solves are iterative; cholesky has exact_evidence");
 }
@@ -190,20 +191,20 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
                                             int error_passes, const Observer& observer) {
   auto& self = *impl_;
   const auto& system = self.options.system;
-  const Index n = self.x.rows(), t = self.options.probes;
-  const Vector noise = Vector::Constant(n, problem.noise);
-  const Vector& slope = noise;  // d noise / d log s2
-  const Operators k = make_operators(problem.kernel, self.x, system.op, system.precision);
+  const Index n = self.data.size(), t = self.options.probes;
+  const linalg::Diagonal noise = self.data.noise.at(problem.noise);
+  const Vector slope = self.data.noise.slope(problem.noise).vector(n);
+  const Operators k = make_operators(problem.kernel, self.data.x, system.op, system.precision);
 
   GradientEstimate out;
   out.rebuilt = self.must_build(problem);
   if (out.rebuilt) self.build(problem);
-  const auto probes = self.draw(problem, noise);
-  const Matrix basis = problem.basis(self.x);
+  const auto probes = self.draw(problem);
+  const Matrix basis = problem.basis(self.data.x);
   const Index q = basis.cols();
 
   Matrix b(n, 1 + q + t);
-  b << self.y, basis, probes.z;
+  b << self.data.y, basis, probes.z;
   Matrix solution = Matrix::Zero(n, b.cols());
   if (self.options.warm_starts && self.state.solutions.cols() == b.cols())
     solution = self.state.solutions;
@@ -213,8 +214,8 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
   krylov::SolverContext context;
   context.preconditioner = self.preconditioner();
   context.observer = observer;
-  const linalg::ShiftedOperator high(*k.exact, problem.noise);
-  const linalg::ShiftedOperator low(k.fast ? *k.fast : *k.exact, problem.noise);
+  const linalg::ShiftedOperator high(*k.exact, noise);
+  const linalg::ShiftedOperator low(k.fast ? *k.fast : *k.exact, noise);
   if (system.precision == SolvePrecision::mixed) context.low_precision = &low;
   const auto& a = system.precision == SolvePrecision::float32 ? low : high;
   const auto solved = krylov::solver(system.solver).solve(a, b, solution, options, context);
@@ -223,7 +224,7 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
   out.relative_residual = solved.relative_residual;
 
   const Weights weights = combine_solves(solution.leftCols(1 + q), basis);
-  out.fit = q > 0 ? weights.w.dot(self.y - basis * weights.beta) : weights.w.dot(self.y);
+  out.fit = q > 0 ? weights.w.dot(self.data.y - basis * weights.beta) : weights.w.dot(self.data.y);
 
   // Columns of the pass: w first, then the probes.
   Matrix u(n, 1 + t), v(n, 1 + t), kv(n, 1 + t);
@@ -243,13 +244,15 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
   out.gradient = pass(u, v);
   if (self.options.kind == Probes::control)
     out.gradient -=
-        0.5 * approximations::inverse_trace(self.sparse->factor(), problem.kernel, self.x, slope);
+        0.5 * approximations::inverse_trace(self.sparse->factor(), problem.kernel, self.data.x, slope);
+
+  out.gradient(p) += self.data.replicates.slope(problem.noise);
 
   // A contrast of probes has mean zero and, suitably scaled, the variance of the mean.
   const int passes = static_cast<int>(std::min<Index>(error_passes, t - 1));
   if (passes > 0) {
     Vector sum = Vector::Zero(p + 1);
-    const Vector mean = pass(u.rightCols(t), v.rightCols(t));
+    Vector mean;  // needed only when the signs do not balance
     for (int r = 1; r <= passes; ++r) {
       Matrix contrast = u.rightCols(t);
       double balance = 0;
@@ -257,7 +260,11 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
         contrast.col(s) *= contrast_sign(s, r);
         balance += contrast_sign(s, r) / static_cast<double>(t);
       }
-      const Vector d = pass(contrast, v.rightCols(t)) - balance * mean;
+      Vector d = pass(contrast, v.rightCols(t));
+      if (balance != 0) {
+        if (mean.size() == 0) mean = pass(u.rightCols(t), v.rightCols(t));
+        d -= balance * mean;
+      }
       sum.array() += d.array().square() / std::max(1 - balance * balance, 1e-3);
     }
     out.standard_error = (sum / passes).cwiseSqrt();

@@ -1,4 +1,5 @@
-// The gradient of the log marginal likelihood by solves only, for any number of points:
+// The gradient of the log marginal likelihood by solves only, for any number of points, those that
+// were merged into others included:
 //   dL/dtheta = 1/2 w' dH w - 1/2 tr(H^-1 dH),  w = H^-1 (y - A beta),
 // with the trace estimated from probes whose solves share one block with y. All derivatives come
 // from one pass over the tiles.
@@ -59,8 +60,8 @@ struct GradientEstimate {
 
 class EvidenceGradient {
  public:
-  /// Points are rows of x; both are kept.
-  EvidenceGradient(Matrix x, Vector y, EstimatorOptions options);
+  /// The data must outlive this.
+  EvidenceGradient(const Observations& data, EstimatorOptions options);
   ~EvidenceGradient();
 
   /// Solves are carried to `tolerance`. `error_passes` further passes over the tiles measure the

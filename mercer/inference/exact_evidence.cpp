@@ -68,14 +68,17 @@ Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
   return out;
 }
 
-Evidence exact_evidence(const RegressionProblem& problem, ConstMatrixView x, ConstVectorView y,
+Evidence exact_evidence(const RegressionProblem& problem, const Observations& data,
                         bool with_gradient) {
+  const auto& [x, y, noise, replicates] = data;
   const Index n = x.rows();
   if (y.size() != n)
     throw DimensionMismatch("evidence: length of y", y.size(), "number of points", n);
+  const linalg::Diagonal d = noise.at(problem.noise);
+  d.require_size(n, "evidence");
   Matrix h(n, n);
   operators::dense_matrix(problem.kernel, x, h);
-  h.diagonal().array() += problem.noise;
+  h.diagonal() += d.vector(n);
   linalg::Cholesky factor(std::move(h));
 
   const Matrix basis = problem.basis(x);
@@ -83,11 +86,12 @@ Evidence exact_evidence(const RegressionProblem& problem, ConstMatrixView x, Con
   solves << y, basis;
   factor.solve_in_place(solves);
   const Weights weights = combine_solves(solves, basis);
-  const Vector residual = basis.cols() > 0 ? Vector(y - basis * weights.beta) : Vector(y);
+  const Vector residual = basis.cols() > 0 ? Vector(y - basis * weights.beta) : y;
 
   Evidence out;
   out.value = -0.5 * residual.dot(weights.w) - 0.5 * factor.log_det() -
-              0.5 * static_cast<double>(n) * std::log(2 * std::numbers::pi);
+              0.5 * static_cast<double>(n) * std::log(2 * std::numbers::pi) +
+              replicates.log_likelihood(problem.noise);
   if (!with_gradient) return out;
 
   // dL/dtheta_p = 1/2 sum_ij (w w' - H^-1)_ij dH_ij/dtheta_p
@@ -96,8 +100,11 @@ Evidence exact_evidence(const RegressionProblem& problem, ConstMatrixView x, Con
   out.gradient.resize(problem.kernel.num_parameters() + 1);
   operators::weighted_gradient(problem.kernel, x, s,
                                out.gradient.head(problem.kernel.num_parameters()));
-  out.gradient(out.gradient.size() - 1) = problem.noise * s.trace();
+  const linalg::Diagonal slope = noise.slope(problem.noise);
+  double& by_noise = out.gradient(out.gradient.size() - 1);
+  by_noise = slope.uniform() ? slope(0) * s.trace() : s.diagonal().dot(slope.vector(n));
   out.gradient *= 0.5;
+  by_noise += replicates.slope(problem.noise);
   return out;
 }
 

@@ -1,9 +1,5 @@
 #include "mercer/inference/system.hpp"
 
-#include <fmt/format.h>
-
-#include <cmath>
-
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/adaptive.hpp"
@@ -19,16 +15,16 @@ namespace {
 using operators::KernelOperator;
 using operators::Precision;
 
-// Factors K + noise I; when rounding makes that impossible, adds the least jitter of a short
+// Factors K + D; when rounding makes that impossible, adds the least jitter of a short
 // ladder that helps. Returns the jitter added.
-double factor_with_jitter(const kernels::Kernel& kernel, double noise, const Matrix& x,
-                          std::optional<linalg::Cholesky>& factor) {
+double factor_with_jitter(const kernels::Kernel& kernel, const linalg::Diagonal& noise,
+                          const Matrix& x, std::optional<linalg::Cholesky>& factor) {
   double jitter = 0;
   for (const double relative : {0.0, 1e-10, 1e-8, 1e-6}) {
     Matrix h(x.rows(), x.rows());
     operators::dense_matrix(kernel, x, h);
     jitter = relative * h.diagonal().mean();
-    h.diagonal().array() += noise + jitter;
+    h.diagonal() += noise.plus(jitter).vector(x.rows());
     try {
       factor.emplace(std::move(h));
       return jitter;
@@ -72,7 +68,7 @@ Operators make_operators(const kernels::Kernel& kernel, const Matrix& x, Operato
 
 struct RegularizedSystem::Impl {
   SystemChoice choice;
-  double noise = 0;
+  linalg::Diagonal noise;
   double jitter = 0;
   double build_seconds = 0;
   preconditioners::BuildReport preconditioner_report{.name = "none"};
@@ -83,7 +79,8 @@ struct RegularizedSystem::Impl {
 
   void residual(ConstMatrixView b, ConstMatrixView x, MatrixView r) const {
     k.exact->apply(x, r);
-    r = b - r - noise * x;
+    r = b - r;
+    noise.add_product(-1.0, x, r);
   }
   void build_iterative(const kernels::Kernel& kernel, const Matrix& x);
   void measure(ConstMatrixView b, ConstMatrixView x, SystemReport& report) const;
@@ -169,17 +166,17 @@ SystemReport RegularizedSystem::Impl::solve_iteratively(ConstMatrixView b, Matri
   return report;
 }
 
-RegularizedSystem::RegularizedSystem(const kernels::Kernel& kernel, double noise, const Matrix& x,
-                                     SystemChoice choice)
+RegularizedSystem::RegularizedSystem(const kernels::Kernel& kernel, linalg::Diagonal noise,
+                                     const Matrix& x, SystemChoice choice)
     : impl_(std::make_unique<Impl>()) {
-  if (!(noise > 0) || !std::isfinite(noise))
-    throw InvalidArgument(fmt::format("the noise variance is {}, but must be positive", noise));
+  noise.require_size(x.rows(), "system");
+  noise.require_positive("system");
   const Timer timer;
   impl_->choice = std::move(choice);
-  impl_->noise = noise;
+  impl_->noise = std::move(noise);
   if (impl_->choice.solver == "cholesky") {
-    impl_->jitter = factor_with_jitter(kernel, noise, x, impl_->factor);
-    impl_->noise += impl_->jitter;
+    impl_->jitter = factor_with_jitter(kernel, impl_->noise, x, impl_->factor);
+    if (impl_->jitter > 0) impl_->noise = impl_->noise.plus(impl_->jitter);
     impl_->k = make_operators(kernel, x, OperatorKind::tiled, SolvePrecision::float64);
   } else {
     impl_->build_iterative(kernel, x);
@@ -214,7 +211,7 @@ void RegularizedSystem::residual(ConstMatrixView b, ConstMatrixView x, MatrixVie
 }
 
 const SystemChoice& RegularizedSystem::choice() const { return impl_->choice; }
-double RegularizedSystem::noise() const { return impl_->noise; }
+const linalg::Diagonal& RegularizedSystem::noise() const { return impl_->noise; }
 double RegularizedSystem::jitter() const { return impl_->jitter; }
 double RegularizedSystem::build_seconds() const {
   return impl_->build_seconds + (impl_->adaptive ? impl_->adaptive->build_seconds() : 0);

@@ -1,5 +1,5 @@
-// H = K + s2 I of one data set, prepared once and solved many times: by Cholesky, or by a Krylov
-// method over a tiled or stored operator with a preconditioner, in double, mixed or single
+// H = K + D of one data set, D its noise, prepared once and solved many times: by Cholesky, or by a
+// Krylov method over a tiled or stored operator with a preconditioner, in double, mixed or single
 // precision. Every solve ends with the true residual in double precision.
 #pragma once
 
@@ -40,7 +40,7 @@ class RegularizedSystem {
   /// Builds the factor, or the operator and the preconditioner. When the Cholesky factorisation
   /// meets a matrix that is not positive definite in floating point, jitter (1e-10 .. 1e-6 times
   /// the mean diagonal) is added to the noise; it is reported, never hidden.
-  RegularizedSystem(const kernels::Kernel& kernel, double noise, const Matrix& x,
+  RegularizedSystem(const kernels::Kernel& kernel, linalg::Diagonal noise, const Matrix& x,
                     SystemChoice choice);
   ~RegularizedSystem();
   RegularizedSystem(RegularizedSystem&&) noexcept;
@@ -55,8 +55,8 @@ class RegularizedSystem {
   void residual(ConstMatrixView b, ConstMatrixView x, MatrixView r) const;
 
   const SystemChoice& choice() const;
-  /// The noise variance of H, jitter included.
-  double noise() const;
+  /// D, the noise variances of H, jitter included.
+  const linalg::Diagonal& noise() const;
   double jitter() const;
   /// Seconds to factor or to build operator and preconditioner (with `auto`, those built so far).
   double build_seconds() const;

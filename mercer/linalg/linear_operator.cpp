@@ -21,7 +21,7 @@ void DenseOperator::apply(ConstMatrixView x, MatrixView y) const {
 
 void ShiftedOperator::apply(ConstMatrixView x, MatrixView y) const {
   a_.apply(x, y);
-  y += shift_ * x;
+  shift_.add_product(1.0, x, y);
 }
 
 }  // namespace mercer::linalg

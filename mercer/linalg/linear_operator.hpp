@@ -7,6 +7,7 @@
 
 #include "mercer/core/rng.hpp"
 #include "mercer/core/types.hpp"
+#include "mercer/linalg/diagonal.hpp"
 
 namespace mercer::linalg {
 
@@ -55,17 +56,19 @@ class DenseOperator final : public LinearOperator {
   Matrix a_;
 };
 
-/// A + shift I, without copying A.
+/// A + D, without copying A; mostly A + s I.
 class ShiftedOperator final : public LinearOperator {
  public:
-  ShiftedOperator(const LinearOperator& a, double shift) : a_(a), shift_(shift) {}
+  ShiftedOperator(const LinearOperator& a, Diagonal shift) : a_(a), shift_(std::move(shift)) {
+    shift_.require_size(a.size(), "ShiftedOperator");
+  }
   Index size() const override { return a_.size(); }
   void apply(ConstMatrixView x, MatrixView y) const override;
-  double shift() const { return shift_; }
+  const Diagonal& shift() const { return shift_; }
 
  private:
   const LinearOperator& a_;
-  double shift_;
+  Diagonal shift_;
 };
 
 }  // namespace mercer::linalg

@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little,
               "array files are little-endian; a big-endian host needs byte swaps here");
 
 constexpr std::array<char, 8> kMagic = {'M', 'E', 'R', 'C', 'E', 'R', '\r', '\n'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kPreamble = 32;
 
 template <class T>
@@ -56,7 +56,7 @@ void write_array_file(const std::string& path, const ArrayFile& file) {
 
   std::string front(kPreamble, '\0');
   std::memcpy(front.data(), kMagic.data(), kMagic.size());
-  store(front, 8, kVersion);
+  store(front, 8, file.version);
   store(front, 16, static_cast<std::uint64_t>(kPreamble + text.size() + array_bytes));
   store(front, 24, static_cast<std::uint64_t>(text.size()));
   front += text;
@@ -92,6 +92,7 @@ ArrayFile parse_array_file(std::span<const unsigned char> bytes, std::string_vie
     refuse("is damaged: the checksum of its header does not match");
 
   ArrayFile file;
+  file.version = load<std::uint32_t>(bytes, 8);
   const auto* text = reinterpret_cast<const char*>(bytes.data()) + kPreamble;
   file.header =
       nlohmann::json::parse(text, text + header_size, nullptr, /*allow_exceptions=*/false);

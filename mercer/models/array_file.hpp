@@ -2,7 +2,7 @@
 //
 //   offset  bytes
 //   0       8      magic "MERCER\r\n"
-//   8       4      format version (this program writes 1; a newer one is refused)
+//   8       4      format version (2, or 1 when version 1 says it all; a newer one is refused)
 //   12      4      CRC-32 of bytes 16 .. end of the JSON header
 //   16      8      size of the whole file
 //   24      8      size of the JSON header
@@ -12,6 +12,7 @@
 // Every byte is covered by a check, so a damaged or truncated file is refused, never half-read.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -24,6 +25,7 @@ namespace mercer::models {
 struct ArrayFile {
   nlohmann::json header;
   std::map<std::string, Matrix> arrays;
+  std::uint32_t version = 1;  // the oldest whose programs understand it
 };
 
 /// Written to a temporary name, synced and renamed.

@@ -21,10 +21,10 @@ double row_quadratic(ConstMatrixView a, Index row, const Matrix& m) {
 
 }  // namespace
 
-ErrorBound::ErrorBound(const inference::RegressionProblem& problem, double noise,
+ErrorBound::ErrorBound(const inference::RegressionProblem& problem,
                        const inference::Weights& weights, const Certificate& certificate,
                        ConstMatrixView x)
-    : residual_(certificate.residual_norm / std::sqrt(noise)),
+    : residual_(certificate.weighted_residual),
       trend_defect_(certificate.trend_defect),
       rounding_(kProductRounding *
                 problem.kernel.diagonal(x).cwiseSqrt().dot(weights.w.cwiseAbs())),
@@ -43,19 +43,20 @@ Vector ErrorBound::operator()(ConstVectorView prior_variance, ConstMatrixView ba
   return bound;
 }
 
-VarianceRounding::VarianceRounding(const inference::RegressionProblem& problem, double noise,
-                                   ConstMatrixView x)
-    : noise_(noise), size_(x.rows()), prior_sd_(problem.kernel.diagonal(x).cwiseSqrt()) {
+VarianceRounding::VarianceRounding(const inference::RegressionProblem& problem,
+                                   linalg::Diagonal noise, ConstMatrixView x)
+    : noise_(std::move(noise)), size_(x.rows()), prior_sd_(problem.kernel.diagonal(x).cwiseSqrt()) {
   trace_ = prior_sd_.squaredNorm();
 }
 
 Vector VarianceRounding::direct(ConstVectorView prior_variance, ConstVectorView explained) const {
   const auto n = static_cast<double>(size_);
-  const double trace = trace_ + n * noise_;
+  const double trace = trace_ + noise_.trace(size_);
+  const double least_noise = noise_.least();
   const double factor = linalg::cholesky_rounding(size_);
   Vector bound(explained.size());
   for (Index i = 0; i < bound.size(); ++i) {
-    const double u = std::sqrt(explained(i) / noise_);
+    const double u = std::sqrt(explained(i) / least_noise);
     bound(i) = (kProductRounding + 3 * factor) * trace * u * u +
                2 * kProductRounding * std::sqrt(prior_variance(i) * trace_) * u +
                n * kUnitRoundoff * explained(i) + kProductRounding * prior_variance(i);
@@ -65,10 +66,11 @@ Vector VarianceRounding::direct(ConstVectorView prior_variance, ConstVectorView 
 
 Vector VarianceRounding::iterative(ConstVectorView prior_variance, ConstMatrixView u) const {
   Vector bound(u.cols());
+  const Vector noise = noise_.vector(size_);
   for (Index i = 0; i < bound.size(); ++i) {
     // sum_j sqrt(k_jj) |u_j|: k*'u and u'r are sums of such terms, r one of products with K.
     const double sum = prior_sd_.dot(u.col(i).cwiseAbs());
-    bound(i) = kProductRounding * (sum * sum + noise_ * u.col(i).squaredNorm() +
+    bound(i) = kProductRounding * (sum * sum + noise.dot(u.col(i).cwiseAbs2()) +
                                    3 * std::sqrt(prior_variance(i)) * sum + prior_variance(i));
   }
   return bound;
@@ -80,14 +82,17 @@ double trend_variance_error(double trend_variance, double prior_variance, double
           residual * prior_variance);
 }
 
-Certificate certify(const inference::RegressionProblem& problem, double noise,
-                    const inference::Weights& weights, ConstMatrixView x, ConstVectorView y,
+Certificate certify(const inference::RegressionProblem& problem, const linalg::Diagonal& noise,
+                    const inference::Weights& weights, const inference::Observations& data,
                     double target_sd) {
+  const Matrix& x = data.x;
+  const Vector& y = data.y;
   const Matrix basis = problem.basis(x);
   const operators::TiledOperator k(problem.kernel, x, operators::Precision::float64);
   Vector r(y.size());
   k.apply(weights.w, r);
-  r = y - r - noise * weights.w;
+  r = y - r;
+  noise.add_product(-1.0, weights.w, r);
   Certificate out;
   if (basis.cols() > 0) {
     r -= basis * weights.beta;
@@ -95,15 +100,18 @@ Certificate certify(const inference::RegressionProblem& problem, double noise,
     out.trend_defect = std::sqrt(std::max(0.0, defect.dot(weights.beta_covariance * defect)));
     Matrix residual(basis.rows(), basis.cols());
     k.apply(weights.basis_solves, residual);
-    residual = basis - residual - noise * weights.basis_solves;
+    residual = basis - residual;
+    noise.add_product(-1.0, weights.basis_solves, residual);
+    residual = noise.vector(y.size()).cwiseSqrt().cwiseInverse().asDiagonal() * residual;
     Matrix products(basis.cols(), basis.cols());
     linalg::gram(1.0, residual, 0.0, products);
     const double squared = products.cwiseProduct(weights.beta_covariance).sum();
-    out.trend_residual = std::sqrt(std::max(0.0, squared) / noise);
+    out.trend_residual = std::sqrt(std::max(0.0, squared));
   }
   out.residual_norm = r.norm();
+  out.weighted_residual = std::sqrt(noise.inverse_squares(r)(0));
   out.relative_residual = y.norm() > 0 ? r.norm() / y.norm() : r.norm();
-  const ErrorBound bound(problem, noise, weights, out, x);
+  const ErrorBound bound(problem, weights, out, x);
   out.mean_error_bound = target_sd * bound(problem.kernel.diagonal(x), basis).maxCoeff();
   return out;
 }

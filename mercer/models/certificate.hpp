@@ -1,9 +1,10 @@
 // The error bound of predictions, from the true residual of the weights.
-//   With H = K + s2 I >= s2 I, r = y - A beta - H w, M = A' H^-1 A and q = a* - A'H^-1 k*:
+//   With H = K + D >= D, D the noise of the rows, r = y - A beta - H w, M = A' H^-1 A and q = a* -
+//   A'H^-1 k*:
 //     mean(x*) - exact = q'(beta - beta0) - k*' H^-1 r,
 //     beta - beta0 = -M^-1 (A'w + A'H^-1 r),
-//   and since k*'H^-1 k* <= k** and |M^-1/2 A'H^-1 r| <= |r|/sqrt(s2),
-//     |error| <= sqrt(k**) |r|/sqrt(s2) + sqrt(q'M^-1 q) (|r|/sqrt(s2) + |M^-1/2 A'w|)
+//   and since k*'H^-1 k* <= k** and |M^-1/2 A'H^-1 r| <= |D^-1/2 r| (|r|/sqrt(s2) when D = s2 I),
+//     |error| <= sqrt(k**) |D^-1/2 r| + sqrt(q'M^-1 q) (|D^-1/2 r| + |M^-1/2 A'w|)
 //   plus the rounding of the product k*'w itself. Without a trend the second term is absent.
 #pragma once
 
@@ -14,15 +15,15 @@ namespace mercer::models {
 class ErrorBound {
  public:
   /// `x` are the training points on the model's scale.
-  ErrorBound(const inference::RegressionProblem& problem, double noise,
-             const inference::Weights& weights, const Certificate& certificate, ConstMatrixView x);
+  ErrorBound(const inference::RegressionProblem& problem, const inference::Weights& weights,
+             const Certificate& certificate, ConstMatrixView x);
 
   /// Bounds on the model's scale, from k** and the basis row a* of each point; uses
   /// sqrt(q'M^-1 q) <= sqrt(a*'M^-1 a*) + sqrt(k**).
   Vector operator()(ConstVectorView prior_variance, ConstMatrixView basis) const;
 
  private:
-  double residual_ = 0;      // |r| / sqrt(s2)
+  double residual_ = 0;      // |D^-1/2 r|
   double trend_defect_ = 0;  // |M^-1/2 A'w|
   double rounding_ = 0;      // relative rounding times sum_j sqrt(k_jj) |w_j|
   Matrix beta_covariance_;
@@ -32,13 +33,14 @@ class ErrorBound {
 /// relative to sqrt(k_ii k_jj), u = H^-1 k* and v = L^-1 k*:
 ///   H is computed with an error of e sqrt(k_ii k_jj) an entry; its factor is that of H + D with
 ///   |D_ij| <= g sqrt(h_ii h_jj) (Higham 2002, theorems 10.3 and 8.5: one g for the factor, two for
-///   the triangular solve); so |u'(E + D)u| <= (e + 3 g) tr(H) |u|^2, and |u|^2 <= |v|^2/s2;
+///   the triangular solve); so |u'(E + D)u| <= (e + 3 g) tr(H) |u|^2, and |u|^2 <= |v|^2/min D;
 ///   k* is computed with an error of e sqrt(k** k_jj): 2 |u'dk*| <= 2 e sqrt(k** tr(K)) |u|;
 ///   |v|^2, k** and their difference are rounded as well.
 class VarianceRounding {
  public:
   /// `x` are the training points on the model's scale.
-  VarianceRounding(const inference::RegressionProblem& problem, double noise, ConstMatrixView x);
+  VarianceRounding(const inference::RegressionProblem& problem, linalg::Diagonal noise,
+                   ConstMatrixView x);
 
   /// For `explained` = |v|^2 by a Cholesky factor, from the prior variances k**.
   Vector direct(ConstVectorView prior_variance, ConstVectorView explained) const;
@@ -46,7 +48,7 @@ class VarianceRounding {
   Vector iterative(ConstVectorView prior_variance, ConstMatrixView u) const;
 
  private:
-  double noise_ = 0;
+  linalg::Diagonal noise_;
   double trace_ = 0;  // of K
   Index size_ = 0;    // N
   Vector prior_sd_;   // sqrt(k_jj)
@@ -58,8 +60,8 @@ class VarianceRounding {
 double trend_variance_error(double trend_variance, double prior_variance, double residual);
 
 /// Computes r with one product in double, and the bounds at the training points.
-Certificate certify(const inference::RegressionProblem& problem, double noise,
-                    const inference::Weights& weights, ConstMatrixView x, ConstVectorView y,
+Certificate certify(const inference::RegressionProblem& problem, const linalg::Diagonal& noise,
+                    const inference::Weights& weights, const inference::Observations& data,
                     double target_sd);
 
 }  // namespace mercer::models

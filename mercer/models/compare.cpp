@@ -87,7 +87,7 @@ class Comparison {
       : options_(options),
         progress_(progress),
         scaled_(scale(some_rows(data, options), options.standardize)) {
-    const auto problem = start_problem(options.method, scaled_.x, scaled_.y);
+    const auto problem = start_problem(options.method, scaled_.data.x, scaled_.data.y);
     kernel_ = std::make_unique<kernels::Kernel>(problem.kernel);
     kernel_->set_all_variances(options.method.signal_variance.value_or(1.0));
     const auto scales = kernel_->is_lengthscale();
@@ -97,13 +97,13 @@ class Comparison {
       result_.note = "the kernel has no lengthscale: one column only";
       result_.lengthscales = {1.0};
     }
-    result_.n = scaled_.x.rows();
-    result_.d = scaled_.x.cols();
-    entries_ = entries(options, *kernel_, scaled_.x);
+    result_.n = scaled_.data.x.rows();
+    result_.d = scaled_.data.x.cols();
+    entries_ = entries(options, *kernel_, scaled_.data.x);
     for (const auto& e : entries_)
       result_.labels.push_back(
           CompareRun{.solver = e.solver, .preconditioner = e.preconditioner}.label());
-    speeds_ = calibrate(*kernel_, scaled_.x);
+    speeds_ = calibrate(*kernel_, scaled_.data.x);
     choose_operator();
   }
 
@@ -113,7 +113,7 @@ class Comparison {
     for (const double lengthscale : result_.lengthscales) {
       kernel_->set_all_lengthscales(lengthscale);
       // Shared by all noise variances.
-      const auto k = inference::make_operators(*kernel_, scaled_.x, op_, precision_);
+      const auto k = inference::make_operators(*kernel_, scaled_.data.x, op_, precision_);
       for (const double noise : result_.noises) {
         const std::size_t first = result_.runs.size();
         for (const auto& entry : entries_) {
@@ -217,7 +217,7 @@ class Comparison {
   double residual_target() const {
     return options_.rms_tolerance
                ? *options_.rms_tolerance * std::sqrt(static_cast<double>(result_.n))
-               : options_.method.tolerance * scaled_.y.norm();
+               : options_.method.tolerance * scaled_.data.y.norm();
   }
 
   void solve_directly(const Operators& k, CompareRun& run) const {
@@ -226,12 +226,12 @@ class Comparison {
     if (!run.skipped.empty()) return;
     const Timer build;
     Matrix h(result_.n, result_.n);
-    operators::dense_matrix(*kernel_, scaled_.x, h);
+    operators::dense_matrix(*kernel_, scaled_.data.x, h);
     h.diagonal().array() += run.noise;
     const linalg::Cholesky factor(std::move(h));
     run.build_seconds = build.seconds();
     const Timer timer;
-    Matrix x = scaled_.y;
+    Matrix x = scaled_.data.y;
     factor.solve_in_place(x);
     run.solve_seconds = timer.seconds();
     measure(k, run, x);
@@ -279,8 +279,9 @@ class Comparison {
       return run.timed_out || !proceed ? Action::stop : Action::proceed;
     };
     Matrix x = Matrix::Zero(result_.n, 1);
-    const auto solved = adaptive ? adaptive->solve(solver, a, scaled_.y, x, solver_options, context)
-                                 : solver.solve(a, scaled_.y, x, solver_options, context);
+    const auto solved = adaptive
+                            ? adaptive->solve(solver, a, scaled_.data.y, x, solver_options, context)
+                            : solver.solve(a, scaled_.data.y, x, solver_options, context);
     const auto& what = adaptive ? adaptive->report() : built.report;
     run.build_seconds = adaptive ? adaptive->build_seconds() : built.report.build_seconds;
     run.solve_seconds = timer.seconds() - (adaptive ? run.build_seconds : 0);
@@ -301,8 +302,8 @@ class Comparison {
   void measure(const Operators& k, CompareRun& run, const Matrix& x) const {
     Matrix r(result_.n, 1);
     k.exact->apply(x, r);
-    r = scaled_.y - r - run.noise * x;
-    run.relative_residual = r.norm() / scaled_.y.norm();
+    r = scaled_.data.y - r - run.noise * x;
+    run.relative_residual = r.norm() / scaled_.data.y.norm();
     if (run.stop == StopReason::converged && r.norm() > residual_target())
       run.stop = StopReason::stagnation;
   }
@@ -403,6 +404,8 @@ void check(const CompareOptions& options) {
 CompareResult compare(const data::Dataset& data, const CompareOptions& options,
                       const ProgressCallback& progress) {
   check(options);
+  if (data.noise.variance.size() > 0 || data.noise.count.size() > 0)
+    throw InvalidArgument("compare has a grid of equal noise; leave noise and counts out");
   return Comparison(data, options, progress).run();
 }
 

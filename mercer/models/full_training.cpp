@@ -30,17 +30,16 @@ constexpr int kMeasureEvery = 10;
 
 class Learner {
  public:
-  Learner(const inference::RegressionProblem& start, const Matrix& x, const Vector& y,
+  Learner(const inference::RegressionProblem& start, const inference::Observations& data,
           const optim::Box& box, const FullTrainingOptions& options, FullState state,
           const FullTrainingHooks& hooks)
       : problem_(start),
-        x_(x),
-        y_(y),
+        data_(data),
         box_(box),
         options_(options),
         hooks_(hooks),
-        basis_(start.basis(x)),
-        estimator_(x, y, options.estimator),
+        basis_(start.basis(data.x)),
+        estimator_(data, options.estimator),
         out_{.problem = start} {
     load(std::move(state));
   }
@@ -62,8 +61,7 @@ class Learner {
   void load(FullState state);
 
   inference::RegressionProblem problem_;
-  const Matrix& x_;
-  const Vector& y_;
+  const inference::Observations& data_;
   const optim::Box& box_;
   const FullTrainingOptions& options_;
   const FullTrainingHooks& hooks_;
@@ -139,22 +137,30 @@ bool Learner::stopped(const std::string& stage, double fraction, const std::stri
 void Learner::find_neighbours() {
   problem_.set_log_parameters(neighbours_at_);
   const Index wanted =
-      options_.neighbours > 0 ? options_.neighbours : surrogate_neighbours(x_.rows());
+      options_.neighbours > 0 ? options_.neighbours : surrogate_neighbours(data_.size());
   vecchia_ = std::make_unique<approximations::VecchiaLikelihood>(
-      problem_.kernel, problem_.noise, x_,
+      problem_.kernel, data_.noise.at(problem_.noise), data_.x,
       approximations::VecchiaOptions{.neighbours = wanted, .seed = options_.seed});
 }
 
 approximations::VecchiaEvidence Learner::surrogate(ConstVectorView theta) {
   problem_.set_log_parameters(theta);
-  const Vector noise = Vector::Constant(x_.rows(), problem_.noise);
+  const Index n = data_.size();
+  const Vector noise = data_.noise.at(problem_.noise).vector(n);
+  const Vector slope = data_.noise.slope(problem_.noise).vector(n);
   ++out_.surrogate_evaluations;
-  return vecchia_->evaluate({problem_.kernel, noise, noise, y_, basis_});
+  auto out = vecchia_->evaluate({problem_.kernel, noise, slope, data_.y, basis_});
+  // What merging took away is known exactly; of the information, its mean.
+  out.value += data_.replicates.log_likelihood(problem_.noise);
+  out.gradient(out.gradient.size() - 1) += data_.replicates.slope(problem_.noise);
+  out.information(out.gradient.size() - 1, out.gradient.size() - 1) +=
+      0.5 * static_cast<double>(data_.replicates.merged_rows());
+  return out;
 }
 
 Vector Learner::climb_surrogate(const Vector& middle, const Vector& c, const optim::Box& box,
                                 int steps) {
-  const auto rows = static_cast<double>(x_.rows());
+  const auto rows = static_cast<double>(data_.rows_before_merging());
   const optim::Objective f = [&](ConstVectorView theta, VectorView gradient) {
     const auto v = surrogate(theta);
     gradient = -(v.gradient + c) / rows;
@@ -260,7 +266,7 @@ void Learner::run_corrections() {
 }
 
 void Learner::run_descent() {
-  const auto rows = static_cast<double>(x_.rows());
+  const auto rows = static_cast<double>(data_.rows_before_merging());
   optim::StochasticOptions options;
   options.steps = options_.steps;
   if (options_.method == "adagrad") {
@@ -310,11 +316,11 @@ FullTrainingOutcome Learner::run() {
 
 Index surrogate_neighbours(Index n) { return std::min<Index>(n < 20000 ? 31 : 63, n - 1); }
 
-FullTrainingOutcome learn_by_solves(const inference::RegressionProblem& start, const Matrix& x,
-                                    const Vector& y, const optim::Box& box,
+FullTrainingOutcome learn_by_solves(const inference::RegressionProblem& start,
+                                    const inference::Observations& data, const optim::Box& box,
                                     const FullTrainingOptions& options, FullState state,
                                     const FullTrainingHooks& hooks) {
-  return Learner(start, x, y, box, options, std::move(state), hooks).run();
+  return Learner(start, data, box, options, std::move(state), hooks).run();
 }
 
 }  // namespace mercer::models

@@ -50,8 +50,8 @@ struct FullTrainingHooks {
 
 /// Begins at `start`, or where `state` was. Stops with StopReason::interrupted and the values so
 /// far when the progress callback says so.
-FullTrainingOutcome learn_by_solves(const inference::RegressionProblem& start, const Matrix& x,
-                                    const Vector& y, const optim::Box& box,
+FullTrainingOutcome learn_by_solves(const inference::RegressionProblem& start,
+                                    const inference::Observations& data, const optim::Box& box,
                                     const FullTrainingOptions& options, FullState state,
                                     const FullTrainingHooks& hooks);
 

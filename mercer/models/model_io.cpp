@@ -110,9 +110,12 @@ RegressionModel model_from_file(ArrayFile file) {
   RegressionModel model{schema, scaling, std::move(problem), 0, {}, {}, {}, {}, {}};
   const Index q = inference::mean_basis_size(model.problem.mean, d) -
                   static_cast<Index>(model.problem.trend_left_out.size());
-  model.noise = header.at("noise").get<double>();
-  if (!(model.noise > 0) || !std::isfinite(model.noise))
-    throw ModelFileError("its noise variance is not positive");
+  // Version 2 has a noise for each row; the version itself is under no checksum.
+  if (header.at("noise").is_null() != (file.version == 2))
+    throw ModelFileError("its format version does not agree with its noise");
+  model.noise = header.at("noise").is_null() ? linalg::Diagonal(take(file, "noise", n, 1).col(0))
+                                             : header.at("noise").get<double>();
+  model.noise.require_positive("noise");
   model.x = take(file, "inputs", n, d);
   model.weights.w = take(file, "weights", n, 1).col(0);
   if (q > 0) {
@@ -123,10 +126,17 @@ RegressionModel model_from_file(ArrayFile file) {
     model.weights.basis_solves.resize(n, 0);
   }
   const Matrix certificate = take(file, "certificate", 4, 1);
-  model.certificate = {certificate(0), certificate(1), certificate(2), certificate(3),
-                       header.value("trend_residual", 0.0)};
-  if (!(model.certificate.trend_residual >= 0))
-    throw ModelFileError("the residual of its trend is negative");
+  model.certificate = {certificate(0),
+                       certificate(1),
+                       certificate(2),
+                       certificate(3),
+                       header.value("trend_residual", 0.0),
+                       0.0};
+  // Files of version 1 know one noise for all rows.
+  model.certificate.weighted_residual = header.value(
+      "weighted_residual", model.certificate.residual_norm / std::sqrt(model.noise.least()));
+  if (!(model.certificate.trend_residual >= 0) || !(model.certificate.weighted_residual >= 0))
+    throw ModelFileError("a residual is negative");
   model.method = method_from_json(header.at("method"));
   model.record = header.at("record");
   return model;
@@ -145,10 +155,17 @@ void RegressionModel::save(const std::string& path) const {
                  {"kernel", problem.kernel.text()},
                  {"mean", std::string(to_string(problem.mean))},
                  {"trend_left_out", problem.trend_left_out},
-                 {"noise", noise},
                  {"trend_residual", certificate.trend_residual},
+                 {"weighted_residual", certificate.weighted_residual},
                  {"method", method_json(method)},
                  {"record", record}};
+  if (noise.uniform()) {
+    file.header["noise"] = noise(0);
+  } else {
+    file.header["noise"] = nullptr;
+    file.arrays["noise"] = noise.vector(x.rows());
+    file.version = 2;
+  }
   file.arrays["log_parameters"] = problem.log_parameters();
   file.arrays["inputs"] = x;
   file.arrays["weights"] = weights.w;

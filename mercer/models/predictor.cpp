@@ -57,11 +57,11 @@ struct Predictor::Impl {
   Impl(RegressionModel m, PredictOptions o)
       : model(std::move(m)),
         options(std::move(o)),
-        bound(model.problem, model.noise, model.weights, model.certificate, model.x),
+        bound(model.problem, model.weights, model.certificate, model.x),
         rounding(model.problem, model.noise, model.x) {
     if (!options.variance) return;
-    plan = make_plan(model.problem.kernel, model.noise, model.x, prediction_method(model, options),
-                     {}, PlanFor::predict);
+    plan = make_plan(model.problem.kernel, model.noise.harmonic_mean(), model.x,
+                     prediction_method(model, options), {}, PlanFor::predict);
     system.emplace(model.problem.kernel, model.noise, model.x, plan.system);
   }
 
@@ -105,15 +105,18 @@ Predictor::Impl::Explained Predictor::Impl::explained_directly(ConstMatrixView c
 }
 
 // For u with residual r = k* - H u:  k*'H^-1 k* = k*'u + u'r + r'H^-1 r, and the last term lies in
-// [0, |r|^2/s2]: leaving it out overstates the variance by no more than that.
+// [0, r'D^-1 r]: leaving it out overstates the variance by no more than that.
 Predictor::Impl::Explained Predictor::Impl::explained_by_solves(ConstMatrixView cross,
                                                                 ConstVectorView prior,
                                                                 Variances& out,
                                                                 const Observer& observer) const {
-  // Default: the variance of f is known to a thousandth of the noise variance or better.
+  // Default: the variance of f is known to a thousandth of the (mean) noise variance or better,
+  // from r'D^-1 r <= |r|^2 / min D.
   const double largest = cross.colwise().norm().maxCoeff();
-  const double tolerance = options.tolerance.value_or(
-      std::clamp(std::sqrt(1e-3) * system->noise() / std::max(largest, 1e-300), 1e-10, 1e-2));
+  const double allowed =
+      std::sqrt(1e-3 * system->noise().least() * system->noise().harmonic_mean());
+  const double tolerance =
+      options.tolerance.value_or(std::clamp(allowed / std::max(largest, 1e-300), 1e-10, 1e-2));
   Matrix u = Matrix::Zero(cross.rows(), cross.cols());
   const auto report = system->solve(cross, u, tolerance, observer);
   out.matvecs += report.matvecs;
@@ -126,13 +129,12 @@ Predictor::Impl::Explained Predictor::Impl::explained_by_solves(ConstMatrixView 
   Matrix r(cross.rows(), cross.cols());
   system->residual(cross, u, r);
   out.matvecs += cross.cols();
-  Explained explained{Vector(cross.cols()), Vector(cross.cols()), rounding.iterative(prior, u)};
+  Explained explained{Vector(cross.cols()), system->noise().inverse_squares(r),
+                      rounding.iterative(prior, u)};
   Vector correction(cross.cols());
   const auto count = static_cast<std::size_t>(cross.cols());
   linalg::column_dots(cross, u, {explained.value.data(), count});
   linalg::column_dots(u, r, {correction.data(), count});
-  linalg::column_dots(r, r, {explained.truncated.data(), count});
-  explained.truncated /= system->noise();
   explained.value += correction;
   return explained;
 }
@@ -181,7 +183,8 @@ Predictor::~Predictor() = default;
 const RegressionModel& Predictor::model() const { return impl_->model; }
 const Plan& Predictor::plan() const { return impl_->plan; }
 
-Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& progress) const {
+Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& progress,
+                               const data::NoiseColumns& noise) const {
   const auto& model = impl_->model;
   if (inputs.cols() != model.x.cols())
     throw DimensionMismatch("predict: columns of the inputs", inputs.cols(), "inputs of the model",
@@ -221,8 +224,10 @@ Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& p
     out.matvecs += v.matvecs;
   }
   if (impl_->options.variance) {
-    // The noise of new observations is the learned noise; jitter is not part of it.
-    out.sd_obs = (out.sd_latent.array().square() + model.problem.noise).sqrt();
+    // The learned noise, and what is known of the observation; jitter is not part of it.
+    const auto observed = row_noise(noise, model.scaling).at(model.problem.noise);
+    observed.require_size(m, "predict");
+    out.sd_obs = (out.sd_latent.array().square() + observed.vector(m).array()).sqrt();
     out.sd_obs *= model.scaling.target_sd;
     out.sd_latent *= model.scaling.target_sd;
     out.sd_error_bound = model.scaling.unscale_width(out.sd_error_bound);

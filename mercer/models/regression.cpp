@@ -8,6 +8,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/models/certificate.hpp"
+#include "mercer/models/merging.hpp"
 #include "mercer/models/training.hpp"
 #include "mercer/models/version.hpp"
 
@@ -32,10 +33,11 @@ std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options,
   const auto& m = options.method;
   const auto& t = options.train;
   const std::string text =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
+      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
                   m.kernel, fmt::join(m.lengthscale, ","), m.signal_variance.value_or(-1),
                   m.noise.value_or(-1), m.mean, m.seed, t.train, t.steps, t.restarts,
-                  t.subset.value_or(-1), options.standardize, plan.train_rows, plan.start_rows) +
+                  t.subset.value_or(-1), options.standardize, options.merge, plan.train_rows,
+                  plan.start_rows) +
       fmt::format("|{}|{}|{}|{}|{}", plan.train_method, t.probes, t.probe_kind,
                   plan.train_system.preconditioner, plan.train_system.solver);
   return fingerprint(text.data(), text.size());
@@ -47,6 +49,7 @@ nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
   nlohmann::json record = {{"data_hash", fmt::format("{:016x}", data.fingerprint)},
                            {"rows_read", data.rows_read},
                            {"duplicate_inputs", data.duplicate_inputs},
+                           {"merged_rows", result.merged_rows},
                            {"standardize", options.standardize},
                            {"seed", options.method.seed},
                            {"kernel", options.method.kernel},
@@ -69,7 +72,8 @@ nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
 struct SolvedSystem {
   inference::SystemReport report;  // of y
   Matrix solution;                 // H^-1 [y, basis]
-  double noise = 0, jitter = 0, build_seconds = 0;
+  linalg::Diagonal noise;          // of H, jitter included
+  double jitter = 0, build_seconds = 0;
   preconditioners::BuildReport preconditioner;
 };
 
@@ -77,14 +81,15 @@ struct SolvedSystem {
 // enter the variances, whose bound does not count it.
 constexpr double kBasisTolerance = 1e-10;
 
-SolvedSystem solve_system(const inference::RegressionProblem& problem, const Matrix& x,
-                          ConstVectorView y, ConstMatrixView basis,
+SolvedSystem solve_system(const inference::RegressionProblem& problem,
+                          const inference::Observations& data, ConstMatrixView basis,
                           const inference::SystemChoice& choice, const ProgressCallback& progress) {
   if (progress && progress({"solve", -1, "building " + choice.solver}) == Action::stop)
     throw Interrupted("interrupted before the solve");
-  const inference::RegularizedSystem system(problem.kernel, problem.noise, x, choice);
+  const inference::RegularizedSystem system(problem.kernel, data.noise.at(problem.noise), data.x,
+                                            choice);
   SolvedSystem out;
-  out.solution = Matrix::Zero(y.size(), 1 + basis.cols());
+  out.solution = Matrix::Zero(data.size(), 1 + basis.cols());
   const auto solve_columns = [&](ConstMatrixView b, MatrixView solution, double tolerance) {
     auto report = system.solve(b, solution, tolerance, solve_observer(progress));
     if (report.stop == StopReason::interrupted)
@@ -92,7 +97,7 @@ SolvedSystem solve_system(const inference::RegressionProblem& problem, const Mat
           fmt::format("interrupted after {} iterations of the solve", report.iterations));
     return report;
   };
-  out.report = solve_columns(y, out.solution.leftCols(1), choice.tolerance);
+  out.report = solve_columns(data.y, out.solution.leftCols(1), choice.tolerance);
   if (basis.cols() > 0) {
     const auto trend = solve_columns(basis, out.solution.rightCols(basis.cols()),
                                      std::min(choice.tolerance, kBasisTolerance));
@@ -126,6 +131,16 @@ void check_target(const data::Dataset& data) {
         data.schema.target, low, high, high - low < smallest_range ? "narrow" : "large"));
 }
 
+// Readers check what they read; arrays come as they are.
+void check_noise(const Vector& values, data::ColumnRole role, Index rows) {
+  if (values.size() != 0 && values.size() != rows)
+    throw DimensionMismatch(fmt::format("{}: values", to_string(role)), values.size(), "rows",
+                            rows);
+  for (Index i = 0; i < values.size(); ++i)
+    if (const auto why = data::fault(role, values(i)); !why.empty())
+      throw DataError(fmt::format("row {}: {}", i + 1, why));
+}
+
 double column_sd(ConstVectorView v) {
   const double mean = v.mean();
   return std::sqrt((v.array() - mean).square().mean());
@@ -138,11 +153,21 @@ ScaledData scale(const data::Dataset& data, bool standardize) {
   ScaledData out;
   out.scaling = standardize ? data::fit_scaling(data.inputs, data.target)
                             : data::Scaling::identity(data.inputs.cols());
-  out.x = data.inputs;
-  out.y = data.target;
-  out.scaling.scale_inputs(out.x);
-  out.scaling.scale_target(out.y);
+  out.data.x = data.inputs;
+  out.data.y = data.target;
+  out.scaling.scale_inputs(out.data.x);
+  out.scaling.scale_target(out.data.y);
+  check_noise(data.noise.variance, data::ColumnRole::noise, data.size());
+  check_noise(data.noise.count, data::ColumnRole::count, data.size());
+  out.data.noise = row_noise(data.noise, out.scaling);
   return out;
+}
+
+inference::RowNoise row_noise(const data::NoiseColumns& columns, const data::Scaling& scaling) {
+  inference::RowNoise noise;
+  if (columns.count.size() > 0) noise.share = columns.count.cwiseInverse();
+  if (columns.variance.size() > 0) noise.known = columns.variance / std::pow(scaling.target_sd, 2);
+  return noise;
 }
 
 inference::RegressionProblem start_problem(const MethodOptions& options, ConstMatrixView x,
@@ -169,24 +194,27 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   check(options.train);
   const Timer timer;
   FitResult result;
-  ScaledData scaled = scale(data, options.standardize);
-  auto problem = start_problem(options.method, scaled.x, scaled.y);
-  problem.trend_left_out = inference::dependent_inputs(problem.mean, scaled.x);
-  result.plan = make_plan(problem.kernel, problem.noise, scaled.x, options.method, options.train,
-                          PlanFor::fit);
+  auto [scaling, rows] = scale(data, options.standardize);
+  auto problem = start_problem(options.method, rows.x, rows.y);
+  problem.trend_left_out = inference::dependent_inputs(problem.mean, rows.x);
+  // Last: scale, start values and trend are those of all rows, merged or not.
+  if (options.merge) rows = merge_replicates(std::move(rows));
+  result.merged_rows = rows.replicates.merged_rows();
+  result.plan = make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
+                          options.method, options.train, PlanFor::fit);
 
   if (result.plan.trains) {
-    auto trained = train(problem, scaled.x, scaled.y, result.plan, options.train,
-                         options.method.seed, run_identity(data, options, result.plan), progress);
+    auto trained = train(problem, rows, result.plan, options.train, options.method.seed,
+                         run_identity(data, options, result.plan), progress);
     problem = std::move(trained.problem);
     result.training = std::move(trained.report);
     result.likelihood = trained.likelihood;
   } else {
-    result.likelihood = evaluate_likelihood(problem, scaled.x, scaled.y, result.plan);
+    result.likelihood = evaluate_likelihood(problem, rows, result.plan);
   }
 
-  const Matrix basis = problem.basis(scaled.x);
-  auto solved = solve_system(problem, scaled.x, scaled.y, basis, result.plan.system, progress);
+  const Matrix basis = problem.basis(rows.x);
+  auto solved = solve_system(problem, rows, basis, result.plan.system, progress);
   result.solve = std::move(solved.report);
   result.jitter = solved.jitter;
   result.preconditioner = std::move(solved.preconditioner);
@@ -194,20 +222,19 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
 
   auto& model = result.model;
   model.schema = data.schema;
-  model.scaling = scaled.scaling;
+  model.scaling = scaling;
   model.noise = solved.noise;
   try {
     model.weights = inference::combine_solves(solved.solution, basis);
   } catch (const NotPositiveDefinite& error) {
     throw DataError(error.what());  // nearly dependent columns: the data's doing, not the noise's
   }
-  model.certificate =
-      certify(problem, solved.noise, model.weights, scaled.x, scaled.y, scaled.scaling.target_sd);
+  model.certificate = certify(problem, solved.noise, model.weights, rows, scaling.target_sd);
   if (!result.likelihood.known && result.plan.system.solver != "cholesky")
-    result.likelihood = estimate_likelihood(problem, scaled.x, scaled.y, model.weights,
-                                            options.method.seed, progress);
+    result.likelihood =
+        estimate_likelihood(problem, rows, model.weights, options.method.seed, progress);
   model.problem = std::move(problem);
-  model.x = std::move(scaled.x);
+  model.x = std::move(rows.x);
   model.method = options.method;
   model.record = fit_record(data, options, result);
   result.seconds = timer.seconds();
@@ -219,22 +246,21 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
   check(options.method);
   if (options.method.mean != "zero")
     throw InvalidArgument("solve is one system H a = y without a mean; leave --mean out");
-  const ScaledData scaled = scale(data, options.standardize);
-  const auto problem = start_problem(options.method, scaled.x, scaled.y);
+  const auto [scaling, rows] = scale(data, options.standardize);
+  const auto problem = start_problem(options.method, rows.x, rows.y);
   SolveOutcome out;
-  out.plan = make_plan(problem.kernel, problem.noise, scaled.x, options.method, options.train,
-                       PlanFor::solve);
-  auto solved = solve_system(problem, scaled.x, scaled.y, Matrix(scaled.x.rows(), 0),
-                             out.plan.system, progress);
+  out.plan = make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
+                       options.method, options.train, PlanFor::solve);
+  auto solved = solve_system(problem, rows, Matrix(rows.size(), 0), out.plan.system, progress);
   out.report = std::move(solved.report);
   out.solution = solved.solution.col(0);
   out.jitter = solved.jitter;
   out.preconditioner = std::move(solved.preconditioner);
   out.build_seconds = solved.build_seconds;
-  // sqrt(k**) |r| / sqrt(s2) at its largest over the points, in target units.
-  const double prior = problem.kernel.diagonal(scaled.x).maxCoeff();
-  out.mean_error_bound = scaled.scaling.unscale_width(std::sqrt(prior / solved.noise) *
-                                                      out.report.residual_norms.maxCoeff());
+  // sqrt(k**) |D^-1/2 r| <= sqrt(k** / min D) |r|, at its largest over the points, in target units.
+  const double prior = problem.kernel.diagonal(rows.x).maxCoeff();
+  out.mean_error_bound = scaling.unscale_width(std::sqrt(prior / solved.noise.least()) *
+                                               out.report.residual_norms.maxCoeff());
   return out;
 }
 

@@ -24,13 +24,15 @@
 namespace mercer::models {
 
 /// The certificate of a solved problem. With r = y - A beta - H w, for every x*
-///   |mean(x*) - exact mean(x*)| <= sqrt(k**) |r|/sqrt(s2) + trend and rounding terms.
+///   |mean(x*) - exact mean(x*)| <= sqrt(k**) |D^-1/2 r| + trend and rounding terms,
+/// D the noise variances: |r|/sqrt(s2) when they are equal.
 struct Certificate {
   double relative_residual = 0;  // |r| / |y|, true, double precision
   double residual_norm = 0;      // |r|, standardised units
   double trend_defect = 0;       // |M^-1/2 A'w|, M = A'H^-1 A: how far beta is from optimal
   double mean_error_bound = 0;   // the bound at its largest over the training points, target units
   double trend_residual = 0;  // at least |H^-1/2 R M^-1/2|, R = A - H B, B the solves of the trend
+  double weighted_residual = 0;  // |D^-1/2 r|: the residual against the noise of each row
 };
 
 /// Everything a model file holds.
@@ -38,8 +40,8 @@ struct RegressionModel {
   data::Schema schema;
   data::Scaling scaling;
   inference::RegressionProblem problem;  // on scaled data
-  double noise = 0;                      // s2 of H, jitter included
-  Matrix x;                              // scaled inputs, N x d
+  linalg::Diagonal noise;                // D of H = K + D, jitter included
+  Matrix x;                              // scaled inputs, N x d, after merging
   inference::Weights weights;
   Certificate certificate;
   MethodOptions method;   // as given: predict uses it for its own plan
@@ -103,6 +105,7 @@ struct FitOptions {
   MethodOptions method;
   TrainOptions train;
   bool standardize = true;
+  bool merge = true;  // rows with the same inputs become one, exactly (merging.hpp)
 };
 
 struct FitResult {
@@ -113,6 +116,7 @@ struct FitResult {
   Plan plan;
   TrainReport training;
   LikelihoodValue likelihood;
+  Index merged_rows = 0;  // rows that went into others with the same inputs
   inference::SystemReport solve;
   double jitter = 0;
   preconditioners::BuildReport preconditioner;  // without a name when there is none
@@ -133,11 +137,13 @@ inference::RegressionProblem start_problem(const MethodOptions& options, ConstMa
 /// Inputs and target of a data set on the scale the model works on.
 struct ScaledData {
   data::Scaling scaling;
-  Matrix x;
-  Vector y;
+  inference::Observations data;
 };
-/// Throws DataError when the target has one value only, or a spread whose square is no number.
+/// Throws DataError when the target has one value only, or a spread whose square is no number, or
+/// when noise or counts are not what they may be.
 ScaledData scale(const data::Dataset& data, bool standardize);
+/// The noise of rows on the scale the model works on.
+inference::RowNoise row_noise(const data::NoiseColumns& columns, const data::Scaling& scaling);
 
 struct SolveOutcome {
   Plan plan;
@@ -187,7 +193,10 @@ class Predictor {
   /// Rows of raw inputs (the model's columns, encoded, unscaled), any number of them; worked off
   /// in blocks of constant memory. Throws Interrupted, PredictionOverflow, or Error when a variance
   /// solve fails.
-  Predictions predict(ConstMatrixView inputs, const ProgressCallback& progress = {}) const;
+  /// `noise` is what is known of the observations that sd_obs is about: unset, each is a single one
+  /// with the learned noise.
+  Predictions predict(ConstMatrixView inputs, const ProgressCallback& progress = {},
+                      const data::NoiseColumns& noise = {}) const;
 
  private:
   struct Impl;

@@ -10,7 +10,6 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/core/timer.hpp"
-#include "mercer/data/split.hpp"
 #include "mercer/inference/log_determinant.hpp"
 #include "mercer/inference/speeds.hpp"
 #include "mercer/models/full_training.hpp"
@@ -35,18 +34,17 @@ constexpr std::string_view kFullPrefix = "full_";
 
 class Trainer {
  public:
-  Trainer(inference::RegressionProblem problem, ConstMatrixView x, ConstVectorView y,
+  Trainer(inference::RegressionProblem problem, const inference::Observations& data,
           const Plan& plan, const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
           const ProgressCallback& progress)
       : problem_(std::move(problem)),
-        x_(x),
-        y_(y),
+        data_(data),
         plan_(plan),
         options_(options),
         seed_(seed),
         identity_(identity),
         progress_(progress),
-        order_(Rng(seed, "subset").permutation(x.rows())) {
+        order_(Rng(seed, "subset").permutation(data.size())) {
     set_bounds();
     load_checkpoint();
   }
@@ -56,8 +54,7 @@ class Trainer {
  private:
   struct Stage {
     std::string name;
-    Matrix x;
-    Vector y;
+    inference::Observations data;
   };
 
   void set_bounds();
@@ -72,8 +69,7 @@ class Trainer {
   void add(const optim::MinimizeResult& result);
 
   inference::RegressionProblem problem_;
-  ConstMatrixView x_;
-  ConstVectorView y_;
+  const inference::Observations& data_;
   const Plan& plan_;
   const TrainOptions& options_;
   std::uint64_t seed_, identity_;
@@ -103,7 +99,8 @@ void Trainer::set_bounds() {
       upper(i) = start(i) + 0.5 * kLogBound;
     }
   }
-  const double target_variance = std::max((y_.array() - y_.mean()).square().mean(), 1e-300);
+  const Vector& y = data_.y;
+  const double target_variance = std::max((y.array() - y.mean()).square().mean(), 1e-300);
   lower(p - 1) = std::min(std::log(kLeastNoise * target_variance), start(p - 1) - 1);
   box_ = optim::Box(std::move(lower), std::move(upper));
 }
@@ -143,9 +140,8 @@ void Trainer::write_checkpoint() {
 }
 
 Trainer::Stage Trainer::make_stage(const std::string& name, Index rows) const {
-  if (rows >= x_.rows()) return {name, x_, y_};
-  std::vector<Index> chosen(order_.begin(), order_.begin() + rows);
-  return {name, data::take_rows(x_, chosen), data::take_rows(y_, chosen)};
+  if (rows >= data_.size()) return {name, data_};
+  return {name, data_.rows(std::span(order_).first(static_cast<std::size_t>(rows)))};
 }
 
 Vector Trainer::random_start(int index) const {
@@ -163,15 +159,15 @@ Vector Trainer::random_start(int index) const {
 
 optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, double share_from,
                                      double share_to) {
-  const auto rows = static_cast<double>(stage.x.rows());
+  const auto rows = static_cast<double>(stage.data.rows_before_merging());
   auto problem = problem_;
   // On fewer rows more inputs may depend on each other; the likelihood knows only what they span.
-  if (stage.x.rows() < x_.rows())
-    problem.trend_left_out = inference::dependent_inputs(problem.mean, stage.x);
+  if (stage.data.size() < data_.size())
+    problem.trend_left_out = inference::dependent_inputs(problem.mean, stage.data.x);
   // The objective is the negative log likelihood per row, so that tolerances fit all sizes.
   const optim::Objective live = [&](ConstVectorView theta, VectorView gradient) {
     problem.set_log_parameters(theta);
-    const auto evidence = inference::exact_evidence(problem, stage.x, stage.y, true);
+    const auto evidence = inference::exact_evidence(problem, stage.data, true);
     gradient = -evidence.gradient / rows;
     return -evidence.value / rows;
   };
@@ -234,7 +230,7 @@ void Trainer::learn_on_all(Vector start) {
     if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
   };
   problem_.set_log_parameters(start);
-  auto learned = learn_by_solves(problem_, all.x, all.y, box_, options, full_state_, hooks);
+  auto learned = learn_by_solves(problem_, all.data, box_, options, full_state_, hooks);
   problem_ = std::move(learned.problem);
   report_.steps += static_cast<int>(learned.steps.size());
   report_.history = std::move(learned.steps);
@@ -260,10 +256,10 @@ TrainingOutcome Trainer::run() {
     if (s == 0 || result.value < best.value) best = std::move(result);
   }
   report_.restarts = options_.restarts;
-  Index rows = first.x.rows();
+  Index rows = first.data.rows_before_merging();
   if (staged && !by_solves) {
     const Stage all = make_stage("learn", plan_.train_rows);
-    rows = all.x.rows();
+    rows = all.data.rows_before_merging();
     best = climb(all, best.theta, first_share, 1.0);
   }
   if (!std::isfinite(best.value))
@@ -288,7 +284,7 @@ TrainingOutcome Trainer::run() {
   likelihood.known = true;
   likelihood.value = -best.value * static_cast<double>(rows);
   likelihood.low = likelihood.high = likelihood.value;
-  likelihood.method = rows == x_.rows() ? "cholesky" : "cholesky-subset";
+  likelihood.method = rows == data_.rows_before_merging() ? "cholesky" : "cholesky-subset";
   likelihood.rows = rows;
   likelihood.gradient = -best.gradient * static_cast<double>(rows);
   return {problem_, report_, likelihood};
@@ -296,52 +292,54 @@ TrainingOutcome Trainer::run() {
 
 }  // namespace
 
-TrainingOutcome train(const inference::RegressionProblem& start, ConstMatrixView x,
-                      ConstVectorView y, const Plan& plan, const TrainOptions& options,
-                      std::uint64_t seed, std::uint64_t identity,
+TrainingOutcome train(const inference::RegressionProblem& start,
+                      const inference::Observations& data, const Plan& plan,
+                      const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
                       const ProgressCallback& progress) {
-  return Trainer(start, x, y, plan, options, seed, identity, progress).run();
+  return Trainer(start, data, plan, options, seed, identity, progress).run();
 }
 
-LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem, ConstMatrixView x,
-                                    ConstVectorView y, const Plan& plan) {
+LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
+                                    const inference::Observations& data, const Plan& plan) {
   LikelihoodValue out;
   out.method = "none";
   if (plan.system.solver != "cholesky") return out;
   inference::Evidence evidence;
   try {
-    evidence = inference::exact_evidence(problem, x, y, true);
+    evidence = inference::exact_evidence(problem, data, true);
   } catch (const NotPositiveDefinite&) {
     return out;  // the solve adds jitter and says so; the likelihood of H itself has no value
   }
   out.known = true;
   out.value = out.low = out.high = evidence.value;
   out.method = "cholesky";
-  out.rows = x.rows();
+  out.rows = data.rows_before_merging();
   out.gradient = evidence.gradient;
   return out;
 }
 
-LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem, const Matrix& x,
-                                    ConstVectorView y, const inference::Weights& weights,
-                                    std::uint64_t seed, const ProgressCallback& progress) {
+LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
+                                    const inference::Observations& data,
+                                    const inference::Weights& weights, std::uint64_t seed,
+                                    const ProgressCallback& progress) {
   using inference::OperatorKind;
   using inference::SolvePrecision;
   LikelihoodValue out;
   out.method = "none";
-  const Index n = x.rows();
+  const Index n = data.size();
   inference::LogDeterminantOptions options;
   options.seed = seed;
   const double product =
-      inference::product_seconds(inference::nominal_speeds(problem.kernel, x.cols()), n,
+      inference::product_seconds(inference::nominal_speeds(problem.kernel, data.x.cols()), n,
                                  OperatorKind::tiled, SolvePrecision::mixed, options.probes);
   if (kUsualRounds * product > kLongestLikelihood) return out;
   const auto k =
-      inference::make_operators(problem.kernel, x, OperatorKind::tiled, SolvePrecision::mixed);
+      inference::make_operators(problem.kernel, data.x, OperatorKind::tiled, SolvePrecision::mixed);
+  const linalg::Diagonal noise = data.noise.at(problem.noise);
   const preconditioners::Vecchia p(
-      *k.exact, problem.noise,
+      *k.exact, noise,
       {.neighbours = preconditioners::default_neighbours(n), .seed = seed});
-  const linalg::ShiftedOperator h(*k.fast, problem.noise);
+  const linalg::ShiftedOperator h(*k.fast, noise);
   const auto log_det = inference::log_determinant(h, p, options, [&](const Iteration& it) {
     return progress ? progress({"likelihood", -1, fmt::format("round {}", it.number)})
                     : Action::proceed;
@@ -350,18 +348,20 @@ LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
     throw Interrupted("interrupted while estimating the likelihood");
 
   // z'H^-1 z = z'w + w'r + r'H^-1 r for z = y - A beta and r = z - H w.
-  const Matrix basis = problem.basis(x);
-  const Vector z = basis.cols() > 0 ? Vector(y - basis * weights.beta) : Vector(y);
+  const Matrix basis = problem.basis(data.x);
+  const Vector z = basis.cols() > 0 ? Vector(data.y - basis * weights.beta) : data.y;
   Matrix r(n, 1);
   k.exact->apply(weights.w, r);
-  r = z - r - problem.noise * weights.w;
+  r = z - r;
+  noise.add_product(-1, weights.w, r);
   const double fit = z.dot(weights.w) + weights.w.dot(r.col(0));
-  const double unsolved = r.squaredNorm() / problem.noise;
+  const double unsolved = noise.inverse_squares(r)(0);
   out.known = true;
   out.method = "lanczos";
-  out.rows = n;
+  out.rows = data.rows_before_merging();
   out.value = -0.5 * fit - 0.5 * log_det.value -
-              0.5 * static_cast<double>(n) * std::log(2 * std::numbers::pi);
+              0.5 * static_cast<double>(n) * std::log(2 * std::numbers::pi) +
+              data.replicates.log_likelihood(problem.noise);
   out.probe_error = 0.5 * log_det.probe_error;
   out.solver_error = 0.5 * (log_det.solver_error + unsolved);
   const double width = kTwoSided95 * out.probe_error + out.solver_error;

@@ -17,18 +17,20 @@ struct TrainingOutcome {
 };
 
 /// `identity` names the run (data and options); a checkpoint of another run is refused.
-TrainingOutcome train(const inference::RegressionProblem& start, ConstMatrixView x,
-                      ConstVectorView y, const Plan& plan, const TrainOptions& options,
-                      std::uint64_t seed, std::uint64_t identity, const ProgressCallback& progress);
+TrainingOutcome train(const inference::RegressionProblem& start,
+                      const inference::Observations& data, const Plan& plan,
+                      const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
+                      const ProgressCallback& progress);
 
 /// The likelihood at fixed hyperparameters with its gradient, where the plan can afford it.
-LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem, ConstMatrixView x,
-                                    ConstVectorView y, const Plan& plan);
+LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
+                                    const inference::Observations& data, const Plan& plan);
 
 /// The likelihood of a problem that was solved iteratively, with an interval: the quadratic term
 /// from its weights, log|H| by Lanczos quadrature. Unknown where it would take too long.
-LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem, const Matrix& x,
-                                    ConstVectorView y, const inference::Weights& weights,
-                                    std::uint64_t seed, const ProgressCallback& progress);
+LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
+                                    const inference::Observations& data,
+                                    const inference::Weights& weights, std::uint64_t seed,
+                                    const ProgressCallback& progress);
 
 }  // namespace mercer::models

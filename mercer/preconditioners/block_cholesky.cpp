@@ -71,13 +71,13 @@ std::string blocks_note(Index n, const PreconditionerOptions& options) {
   return fmt::format("{} blocks cut to the number of points {}; ", *options.blocks, n);
 }
 
-void fill_kernel_block(const operators::KernelOperator& k, double noise_variance,
+void fill_kernel_block(const operators::KernelOperator& k, const linalg::Diagonal& noise,
                        std::span<const Index> points, MatrixView block) {
   Matrix x(block.rows(), k.points().cols());
   for (Index i = 0; i < x.rows(); ++i)
     x.row(i) = k.points().row(points[static_cast<std::size_t>(i)]);
   operators::dense_matrix(k.kernel(), x, block);
-  block.diagonal().array() += noise_variance;
+  block.diagonal() += noise.rows(points).vector(block.rows());
 }
 
 Cost block_cost(Index n, Index d, const PreconditionerOptions& options) {

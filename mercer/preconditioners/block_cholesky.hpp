@@ -19,8 +19,8 @@ Index default_blocks(Index n);
 /// "500 blocks cut to the number of points 60; " when more blocks than points were asked for.
 std::string blocks_note(Index n, const PreconditionerOptions& options);
 
-/// The block of K + noise_variance I for some points.
-void fill_kernel_block(const operators::KernelOperator& k, double noise_variance,
+/// The block of K + D for some points.
+void fill_kernel_block(const operators::KernelOperator& k, const linalg::Diagonal& noise,
                        std::span<const Index> points, MatrixView block);
 
 class BlockCholesky {

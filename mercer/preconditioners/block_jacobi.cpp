@@ -2,28 +2,24 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "mercer/core/error.hpp"
 
 namespace mercer::preconditioners {
 namespace {
 
-BlockCholesky factor_blocks(const operators::KernelOperator& k, double noise_variance,
+BlockCholesky factor_blocks(const operators::KernelOperator& k, const linalg::Diagonal& noise,
                             Index blocks) {
-  if (!(noise_variance >= 0) || !std::isfinite(noise_variance))
-    throw InvalidArgument(fmt::format(
-        "block-jacobi: the noise variance is {}, but must be zero or positive", noise_variance));
+  noise.require_nonnegative("block-jacobi");
   return {approximations::clusters(k.kernel(), k.points(), blocks),
           [&](std::span<const Index> points, MatrixView block) {
-            fill_kernel_block(k, noise_variance, points, block);
+            fill_kernel_block(k, noise, points, block);
           }};
 }
 
 Built make_block_jacobi(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
   const Index asked = options.blocks.value_or(default_blocks(n));
-  auto p = std::make_unique<BlockJacobi>(target.k, target.noise_variance, asked);
+  auto p = std::make_unique<BlockJacobi>(target.k, target.noise, asked);
   const auto& clusters = p->core().clusters();
   Built built;
   built.report.blocks = clusters.count();
@@ -45,8 +41,9 @@ PreconditionerInfo block_jacobi_info() {
           .takes = {.blocks = true}};
 }
 
-BlockJacobi::BlockJacobi(const operators::KernelOperator& k, double noise_variance, Index blocks)
-    : core_(factor_blocks(k, noise_variance, blocks)) {}
+BlockJacobi::BlockJacobi(const operators::KernelOperator& k, const linalg::Diagonal& noise,
+                         Index blocks)
+    : core_(factor_blocks(k, noise, blocks)) {}
 
 void BlockJacobi::solve(ConstMatrixView r, MatrixView z) const {
   if (r.rows() != size())

@@ -1,4 +1,4 @@
-// P = the diagonal blocks of K + s2 I over blocks of nearby points, each by Cholesky.
+// P = the diagonal blocks of K plus noise over blocks of nearby points, each by Cholesky.
 //   Source: Cutajar et al. (2016), who used sqrt(N) blocks in data order; here a kd-tree makes
 //           them (approximations/clusters.hpp).
 //   Cost:   N m kernel values, N m^2/3 flops and 8 N m bytes to build, 2 N m flops to apply, for
@@ -14,7 +14,7 @@ namespace mercer::preconditioners {
 
 class BlockJacobi final : public linalg::Preconditioner {
  public:
-  BlockJacobi(const operators::KernelOperator& k, double noise_variance, Index blocks);
+  BlockJacobi(const operators::KernelOperator& k, const linalg::Diagonal& noise, Index blocks);
 
   Index size() const override { return core_.size(); }
   void solve(ConstMatrixView r, MatrixView z) const override;

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "mercer/approximations/nystrom.hpp"
-#include "mercer/core/error.hpp"
 #include "mercer/linalg/panels.hpp"
 #include "mercer/preconditioners/low_rank_core.hpp"
 
@@ -17,15 +14,13 @@ constexpr double rounding = 1e-10;
 
 Built make_fitc(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
-  if (!(target.noise_variance > 0) || !std::isfinite(target.noise_variance))
-    throw InvalidArgument(
-        fmt::format("fitc: the noise variance is {}, but must be positive", target.noise_variance));
-  const auto landmarks = landmark_options(n, target.noise_variance, options);
+  target.noise.require_positive("fitc");
+  const auto landmarks = landmark_options(n, target.noise, options);
   auto approximation = approximations::nystrom(target.k, landmarks);
   const Vector diagonal = target.k.diagonal();
   Vector d = diagonal - linalg::squared_rows(approximation.factor);
   const auto negative = (d.array() < -rounding * diagonal.array()).count();
-  d = d.cwiseMax(0.0).array() + target.noise_variance;
+  d = d.cwiseMax(0.0) + target.noise.vector(n);
   std::string notes = rank_note(n, options);
   if (approximation.exhausted)
     notes += fmt::format("only {} distinct landmarks; ", approximation.pivots.size());

@@ -1,5 +1,5 @@
-// P = F F' + diag(K - F F') + s2 I with F from Nystrom: the fully independent training conditional,
-// which keeps the whole diagonal of K.
+// P = F F' + diag(K - F F') + noise with F from Nystrom: the fully independent training
+// conditional, which keeps the whole diagonal of K.
 //   Source: Snelson & Ghahramani (2006); Cutajar et al. (2016) as a preconditioner.
 //   Cost:   that of nystrom and N more.
 //   When not: as nystrom. The diagonal helps where the landmarks explain little; where they explain

@@ -14,7 +14,7 @@ namespace {
 Built make_hybrid(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
   BuildReport growth;
-  const auto low_rank = grown_rpcholesky(target.k, std::max<Index>(effective_rank(n, options), 1),
+  const auto low_rank = grown_rpcholesky(target, std::max<Index>(effective_rank(n, options), 1),
                                          options.seed, growth);
   Built built = hybrid_on(target, low_rank.factor(), options);
   auto& report = built.report;
@@ -46,14 +46,14 @@ Cost hybrid_cost(Index n, Index d, const PreconditionerOptions& options) {
 
 }  // namespace
 
-Hybrid::Hybrid(const operators::KernelOperator& k, double noise_variance, ConstMatrixView f,
+Hybrid::Hybrid(const operators::KernelOperator& k, const linalg::Diagonal& noise, ConstMatrixView f,
                const approximations::VecchiaOptions& options)
-    : Hybrid(k, noise_variance, f, options, Matrix()) {}
+    : Hybrid(k, noise, f, options, Matrix()) {}
 
 // Members are made in order: G fills the product, which then becomes the core.
-Hybrid::Hybrid(const operators::KernelOperator& k, double noise_variance, ConstMatrixView f,
+Hybrid::Hybrid(const operators::KernelOperator& k, const linalg::Diagonal& noise, ConstMatrixView f,
                const approximations::VecchiaOptions& options, Matrix&& product)
-    : factor_(k, noise_variance, f, options, &product), core_(std::move(product), 1.0) {}
+    : factor_(k, noise, f, options, &product), core_(std::move(product), 1.0) {}
 
 void Hybrid::solve(ConstMatrixView r, MatrixView z) const {
   thread_local std::vector<double> buffer;
@@ -73,7 +73,7 @@ void Hybrid::sample(Rng& rng, MatrixView z) const {
 Built hybrid_on(const Target& target, ConstMatrixView f, const PreconditionerOptions& options) {
   const Index n = target.k.size();
   auto p = std::make_unique<Hybrid>(
-      target.k, target.noise_variance, f,
+      target.k, target.noise, f,
       approximations::VecchiaOptions{.neighbours = effective_neighbours(n, options),
                                      .seed = options.seed});
   Built built;
@@ -85,7 +85,7 @@ Built hybrid_on(const Target& target, ConstMatrixView f, const PreconditionerOpt
       Woodbury::bytes(n, p->rank()) + approximations::Vecchia::bytes(n, p->factor().neighbours());
   if (p->dropped() > 0)
     report.notes = fmt::format("{} directions below rounding left out; ", p->dropped());
-  const auto more = vecchia_notes(p->factor(), target.noise_variance, options);
+  const auto more = vecchia_notes(p->factor(), target.noise, options);
   if (!more.empty()) report.notes += more + "; ";
   built.preconditioner = std::move(p);
   return built;

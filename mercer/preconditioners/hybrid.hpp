@@ -1,5 +1,5 @@
 // P = F F' + (G'G)^-1: a low-rank part F by randomly pivoted Cholesky for what is smooth, and the
-// sparse inverse factor G of what it leaves, K - F F' + s2 I, for what is local.
+// sparse inverse factor G of what it leaves, K - F F' + noise, for what is local.
 //   Source: Zhao, Xu, Huang, Chow & Xi (2024), adaptive factorised Nystroem; Gyger, Furrer &
 //   Sigrist
 //           (2024), Vecchia-inducing-points full-scale. With B = G F,
@@ -21,7 +21,7 @@ namespace mercer::preconditioners {
 class Hybrid final : public linalg::Preconditioner {
  public:
   /// F is N x rank with K - F F' positive semidefinite.
-  Hybrid(const operators::KernelOperator& k, double noise_variance, ConstMatrixView f,
+  Hybrid(const operators::KernelOperator& k, const linalg::Diagonal& noise, ConstMatrixView f,
          const approximations::VecchiaOptions& options);
 
   Index size() const override { return factor_.size(); }
@@ -34,7 +34,7 @@ class Hybrid final : public linalg::Preconditioner {
   const approximations::Vecchia& factor() const { return factor_; }
 
  private:
-  Hybrid(const operators::KernelOperator& k, double noise_variance, ConstMatrixView f,
+  Hybrid(const operators::KernelOperator& k, const linalg::Diagonal& noise, ConstMatrixView f,
          const approximations::VecchiaOptions& options, Matrix&& product);
 
   approximations::Vecchia factor_;  // G

@@ -24,11 +24,12 @@ struct Sparsified {
 };
 
 /// The threshold of entry (i, j) is root(i) root(j) drop.
-Sparsified sparsify(const operators::KernelOperator& k, double noise_variance, double drop) {
+Sparsified sparsify(const operators::KernelOperator& k, const linalg::Diagonal& noise,
+                    double drop) {
   const Index n = k.size();
   const Matrix& x = k.points();
   Sparsified a;
-  a.diagonal = k.diagonal().array() + noise_variance;
+  a.diagonal = k.diagonal() + noise.vector(n);
   if (n > 0 && (!(a.diagonal.minCoeff() > 0) || !a.diagonal.allFinite()))
     throw InvalidArgument(
         "ilu: the diagonal of the kernel matrix plus noise must be positive and finite");
@@ -57,7 +58,7 @@ Sparsified sparsify(const operators::KernelOperator& k, double noise_variance, d
 /// A + shift I ~ L L', column by column, each from the columns before that reach it (left-looking).
 class Factorisation {
  public:
-  Factorisation(const Sparsified& a, double drop, double least_pivot)
+  Factorisation(const Sparsified& a, double drop, const linalg::Diagonal& least_pivot)
       : a_(a),
         drop_(drop),
         least_pivot_(least_pivot),
@@ -100,7 +101,7 @@ class Factorisation {
       queue(k, p + 1);
       k = after;
     }
-    if (!(pivot >= least_pivot_)) return false;
+    if (!(pivot >= least_pivot_(j))) return false;
     diagonal_(j) = std::sqrt(pivot);
     const double least = drop_ * root_(j);
     for (Index i = j + 1; i < work_.size(); ++i) {
@@ -125,7 +126,8 @@ class Factorisation {
   }
 
   const Sparsified& a_;
-  double drop_, least_pivot_;
+  double drop_;
+  linalg::Diagonal least_pivot_;
   Vector root_, work_, diagonal_;
   SparseLower l_;
   std::vector<std::int64_t> next_;          // of each column, the entry it is used for next
@@ -136,7 +138,7 @@ double bytes_of(double n, double entries) { return 12 * entries + 24 * n; }
 
 Built make_ilu(const Target& target, const PreconditionerOptions& options) {
   const auto n = static_cast<double>(target.k.size());
-  auto p = std::make_unique<IncompleteCholesky>(target.k, target.noise_variance,
+  auto p = std::make_unique<IncompleteCholesky>(target.k, target.noise,
                                                 options.drop.value_or(default_drop));
   Built built;
   built.report.bytes = bytes_of(n, static_cast<double>(p->entries()));
@@ -171,24 +173,22 @@ PreconditionerInfo ilu_info() {
           .takes = {.drop = true}};
 }
 
-IncompleteCholesky::IncompleteCholesky(const operators::KernelOperator& k, double noise_variance,
-                                       double drop) {
+IncompleteCholesky::IncompleteCholesky(const operators::KernelOperator& k,
+                                       const linalg::Diagonal& noise, double drop) {
   if (!(drop >= 0) || !std::isfinite(drop))
     throw InvalidArgument(fmt::format("ilu: drop is {}, but must be zero or positive", drop));
-  if (!(noise_variance >= 0) || !std::isfinite(noise_variance))
-    throw InvalidArgument(
-        fmt::format("ilu: the noise variance is {}, but must be zero or positive", noise_variance));
+  noise.require_nonnegative("ilu");
   if (k.size() > std::numeric_limits<std::int32_t>::max())
     throw InvalidArgument("ilu: more than 2^31 - 1 points");
-  const auto a = sparsify(k, noise_variance, drop);
+  const auto a = sparsify(k, noise, drop);
   const double largest = k.size() == 0 ? 0.0 : a.diagonal.maxCoeff();
   const double rounding =
       static_cast<double>(k.size()) * std::numeric_limits<double>::epsilon() * largest;
-  // Half of s2, to leave room for rounding in a factor that leaves nothing out.
-  Factorisation factorisation(a, drop, std::max(noise_variance / 2, rounding / 100));
+  // Half of the noise, to leave room for rounding in a factor that leaves nothing out.
+  Factorisation factorisation(a, drop, noise.times(0.5).raised_to(rounding / 100));
   for (attempts_ = 1; !factorisation.run(shift_); ++attempts_) {
     shift_ =
-        shift_ == 0 ? std::max({drop * largest, noise_variance, rounding}) : shift_growth * shift_;
+        shift_ == 0 ? std::max({drop * largest, noise.least(), rounding}) : shift_growth * shift_;
     if (!(shift_ <= 10.0 * static_cast<double>(k.size()) * largest))
       throw NotPositiveDefinite("ilu: no shift makes the incomplete factor positive definite", 0);
   }

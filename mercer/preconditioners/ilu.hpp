@@ -1,4 +1,4 @@
-// Incomplete Cholesky factorisation of A = K + s2 I: entries below a threshold are left out of A
+// Incomplete Cholesky factorisation of A = K + noise: entries below a threshold are left out of A
 // and of every new column of the factor, P = L L'. (Users know it as incomplete LU, ilu.)
 //   Source: Saad, Iterative Methods, section 10.8; the global shift is Manteuffel's (1980).
 //   Cost:   N^2/2 kernel values; 12 bytes per entry kept in L, and as many in A while it is built.
@@ -7,8 +7,9 @@
 //   When not: correlations that reach across the data: L is then dense, and Cholesky quicker. Long
 //           lengthscales besides need a large shift.
 //
-// Every pivot of the exact factor is at least s2. Leaving entries out can push one below that; the
-// factorisation then starts again with a larger shift a on the diagonal, A + a I, and says so.
+// Every pivot of the exact factor is at least the noise of its row. Leaving entries out can push
+// one below that; the factorisation then starts again with a larger shift a on the diagonal, A + a
+// I, and says so.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ struct SparseLower {
 class IncompleteCholesky final : public linalg::Preconditioner {
  public:
   /// Entries (i, j) below drop sqrt(a_ii a_jj) are left out; drop = 0 is the whole factor.
-  IncompleteCholesky(const operators::KernelOperator& k, double noise_variance, double drop);
+  IncompleteCholesky(const operators::KernelOperator& k, const linalg::Diagonal& noise,
+                     double drop);
 
   Index size() const override { return diagonal_.size(); }
   void solve(ConstMatrixView r, MatrixView z) const override;

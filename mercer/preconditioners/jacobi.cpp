@@ -7,7 +7,7 @@ namespace {
 
 Built make_jacobi(const Target& target, const PreconditionerOptions&) {
   Built built;
-  built.preconditioner = std::make_unique<Jacobi>(target.k, target.noise_variance);
+  built.preconditioner = std::make_unique<Jacobi>(target.k, target.noise);
   built.report.bytes = 8.0 * static_cast<double>(target.k.size());
   built.report.kernel_values = static_cast<double>(target.k.size());
   return built;
@@ -30,8 +30,8 @@ PreconditionerInfo jacobi_info() {
           .cost = jacobi_cost};
 }
 
-Jacobi::Jacobi(const operators::KernelOperator& k, double noise_variance)
-    : d_(k.diagonal().array() + noise_variance) {
+Jacobi::Jacobi(const operators::KernelOperator& k, const linalg::Diagonal& noise)
+    : d_(k.diagonal() + noise.vector(k.size())) {
   if (d_.size() > 0 && (!(d_.minCoeff() > 0) || !d_.allFinite()))
     throw InvalidArgument(
         "jacobi: the diagonal of the kernel matrix plus noise must be positive and finite");

@@ -1,6 +1,7 @@
-// P = diag(K) + s2 I.
+// P = diag(K) + D, D the noise.
 //   Cost: N kernel values to build, N flops to apply.
-//   When not: stationary kernels, whose diagonal is constant: it then changes nothing.
+//   When not: stationary kernels with equal noise, whose diagonal is constant: it then changes
+//           nothing.
 #pragma once
 
 #include "mercer/preconditioners/preconditioner_info.hpp"
@@ -9,7 +10,7 @@ namespace mercer::preconditioners {
 
 class Jacobi final : public linalg::Preconditioner {
  public:
-  Jacobi(const operators::KernelOperator& k, double noise_variance);
+  Jacobi(const operators::KernelOperator& k, const linalg::Diagonal& noise);
 
   Index size() const override { return d_.size(); }
   void solve(ConstMatrixView r, MatrixView z) const override;

@@ -15,8 +15,11 @@ namespace {
 // (approximations/landmarks.hpp).
 constexpr auto default_landmarks = Landmarks::kmeans;
 
-Built report_on(std::unique_ptr<Woodbury> core, const approximations::LowRank& approximation,
-                std::string notes) {
+}  // namespace
+
+Built build_low_rank(approximations::LowRank approximation, const linalg::Diagonal& d,
+                     std::string notes) {
+  auto core = std::make_unique<Woodbury>(std::move(approximation.factor), d);
   Built built;
   built.report.rank = core->rank();
   built.report.kernel_values = approximation.kernel_values;
@@ -33,29 +36,16 @@ Built report_on(std::unique_ptr<Woodbury> core, const approximations::LowRank& a
   return built;
 }
 
-}  // namespace
-
-Built build_low_rank(approximations::LowRank approximation, const Vector& d, std::string notes) {
-  auto core = std::make_unique<Woodbury>(std::move(approximation.factor), d);
-  return report_on(std::move(core), approximation, std::move(notes));
-}
-
-Built build_low_rank(approximations::LowRank approximation, double noise_variance,
-                     std::string notes) {
-  auto core = std::make_unique<Woodbury>(std::move(approximation.factor), noise_variance);
-  return report_on(std::move(core), approximation, std::move(notes));
-}
-
 std::string exhausted_note(const approximations::LowRank& approximation) {
   if (!approximation.exhausted) return "";
   return fmt::format("nothing of K was left after rank {}; ", approximation.rank());
 }
 
-approximations::LandmarkOptions landmark_options(Index n, double noise_variance,
+approximations::LandmarkOptions landmark_options(Index n, const linalg::Diagonal& noise,
                                                  const PreconditionerOptions& options) {
   return {.count = std::max<Index>(effective_rank(n, options), 1),
           .choice = options.landmarks.value_or(default_landmarks),
-          .noise_variance = noise_variance,
+          .noise_variance = noise.harmonic_mean(),
           .seed = options.seed};
 }
 

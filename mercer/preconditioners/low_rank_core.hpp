@@ -9,17 +9,16 @@
 
 namespace mercer::preconditioners {
 
-/// P = F F' + diag(d). `notes` opens the report's; each note ends with "; ".
-Built build_low_rank(approximations::LowRank approximation, const Vector& d, std::string notes);
-/// P = F F' + noise_variance I. Throws unless the noise is positive.
-Built build_low_rank(approximations::LowRank approximation, double noise_variance,
+/// P = F F' + D; throws unless D is positive. `notes` opens the report's; each note ends with "; ".
+Built build_low_rank(approximations::LowRank approximation, const linalg::Diagonal& d,
                      std::string notes);
 
 /// "nothing of K was left after rank 21; " when that is so.
 std::string exhausted_note(const approximations::LowRank& approximation);
 
-/// The landmarks that the options ask for, k-means++ when they leave it open.
-approximations::LandmarkOptions landmark_options(Index n, double noise_variance,
+/// The landmarks that the options ask for, k-means++ when they leave it open. Leverage scores know
+/// one noise for all points: the harmonic mean.
+approximations::LandmarkOptions landmark_options(Index n, const linalg::Diagonal& noise,
                                                  const PreconditionerOptions& options);
 /// What Nystrom with these landmarks and Woodbury after it cost.
 Cost nystrom_cost(Index n, const approximations::LandmarkOptions& landmarks);

@@ -10,12 +10,12 @@ namespace {
 
 Built make_nystrom(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
-  const auto landmarks = landmark_options(n, target.noise_variance, options);
+  const auto landmarks = landmark_options(n, target.noise, options);
   auto approximation = approximations::nystrom(target.k, landmarks);
   std::string notes = rank_note(n, options);
   if (approximation.exhausted)
     notes += fmt::format("only {} distinct landmarks; ", approximation.pivots.size());
-  return build_low_rank(std::move(approximation), target.noise_variance, std::move(notes));
+  return build_low_rank(std::move(approximation), target.noise, std::move(notes));
 }
 
 Cost cost(Index n, Index, const PreconditionerOptions& options) {

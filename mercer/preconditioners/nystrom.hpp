@@ -1,4 +1,4 @@
-// P = K_xu K_uu^-1 K_ux + s2 I for a few landmarks u, inverted by Woodbury.
+// P = K_xu K_uu^-1 K_ux + D for a few landmarks u, inverted by Woodbury.
 //   Source: Williams & Seeger (2001); Cutajar et al. (2016) as a preconditioner.
 //   Cost:   see approximations/nystrom.hpp and woodbury.hpp.
 //   When not: lengthscales much shorter than the data, or noise far below what is left of K: P then

@@ -13,13 +13,13 @@
 namespace mercer::preconditioners {
 namespace {
 
-BlockCholesky factor_blocks(const operators::KernelOperator& k, double noise_variance,
+BlockCholesky factor_blocks(const operators::KernelOperator& k, const linalg::Diagonal& noise,
                             const Matrix& f, Index blocks) {
   if (f.rows() != k.size())
     throw DimensionMismatch("pitc: rows of the factor", f.rows(), "number of points", k.size());
   return {approximations::clusters(k.kernel(), k.points(), blocks),
           [&](std::span<const Index> points, MatrixView block) {
-            fill_kernel_block(k, noise_variance, points, block);
+            fill_kernel_block(k, noise, points, block);
             Matrix rows(block.rows(), f.cols());
             for (Index j = 0; j < rows.cols(); ++j)
               for (Index i = 0; i < rows.rows(); ++i)
@@ -37,11 +37,10 @@ Matrix&& whitened(const BlockCholesky& blocks, Matrix& f) {
 
 Built make_pitc(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
-  const auto landmarks = landmark_options(n, target.noise_variance, options);
+  const auto landmarks = landmark_options(n, target.noise, options);
   auto approximation = approximations::nystrom(target.k, landmarks);
   const Index asked = options.blocks.value_or(default_blocks(n));
-  auto p = std::make_unique<Pitc>(target.k, target.noise_variance, std::move(approximation.factor),
-                                  asked);
+  auto p = std::make_unique<Pitc>(target.k, target.noise, std::move(approximation.factor), asked);
   const Index blocks = p->blocks().clusters().count();
   Built built;
   built.report.rank = p->core().rank();
@@ -84,9 +83,9 @@ PreconditionerInfo pitc_info() {
           .takes = {.rank = true, .blocks = true, .landmarks = true}};
 }
 
-Pitc::Pitc(const operators::KernelOperator& k, double noise_variance, Matrix&& factor, Index blocks)
-    : blocks_(factor_blocks(k, noise_variance, factor, blocks)),
-      core_(whitened(blocks_, factor), 1.0) {}
+Pitc::Pitc(const operators::KernelOperator& k, const linalg::Diagonal& noise, Matrix&& factor,
+           Index blocks)
+    : blocks_(factor_blocks(k, noise, factor, blocks)), core_(whitened(blocks_, factor), 1.0) {}
 
 void Pitc::solve(ConstMatrixView r, MatrixView z) const {
   if (r.rows() != size()) throw DimensionMismatch("Pitc: rows of r", r.rows(), "size", size());

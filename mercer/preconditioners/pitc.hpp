@@ -1,4 +1,4 @@
-// P = F F' + blockdiag(K - F F') + s2 I with F from Nystrom and blocks of nearby points: the
+// P = F F' + blockdiag(K - F F') + noise with F from Nystrom and blocks of nearby points: the
 // partially independent training conditional. Landmarks carry what is far, blocks what is near.
 //   Source: Quinonero-Candela & Rasmussen (2005); Cutajar et al. (2016) as a preconditioner, with
 //           sqrt(N) landmarks and sqrt(N) blocks. Blocks are those of block-jacobi.
@@ -8,7 +8,7 @@
 //           reach.
 //
 // With D = L L' the block-diagonal part and B = L^-1 F, P = L (I + B B') L'; the middle is Woodbury
-// with a diagonal of ones, however small s2 is.
+// with a diagonal of ones, however small the noise is.
 #pragma once
 
 #include "mercer/approximations/low_rank.hpp"
@@ -20,7 +20,8 @@ namespace mercer::preconditioners {
 class Pitc final : public linalg::Preconditioner {
  public:
   /// F is given away; F F' may not exceed K beyond rounding.
-  Pitc(const operators::KernelOperator& k, double noise_variance, Matrix&& factor, Index blocks);
+  Pitc(const operators::KernelOperator& k, const linalg::Diagonal& noise, Matrix&& factor,
+       Index blocks);
 
   Index size() const override { return blocks_.size(); }
   void solve(ConstMatrixView r, MatrixView z) const override;

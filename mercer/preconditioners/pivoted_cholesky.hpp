@@ -1,4 +1,4 @@
-// P = F F' + s2 I with F from the pivoted Cholesky approximation of K, inverted by Woodbury.
+// P = F F' + D with F from the pivoted Cholesky approximation of K, inverted by Woodbury.
 //   Source: Gardner et al. (2018).
 //   Cost:   see approximations/pivoted_cholesky.hpp and woodbury.hpp.
 //   When not: lengthscales much shorter than the data; see the approximation.

@@ -42,10 +42,10 @@ void visit_fields(PreconditionerOptions& o, Visitor&& field) {
   field("drop", o.drop, NonNegative{});
 }
 
-/// What is to be preconditioned: K + noise_variance I.
+/// What is to be preconditioned: K + D, D the noise variance of each point (mostly s2 I).
 struct Target {
   const operators::KernelOperator& k;
-  double noise_variance;
+  linalg::Diagonal noise;
   /// Products in float32 for those that iterate inside; they make their own when null. Must
   /// outlive the preconditioner.
   const operators::KernelOperator* fast = nullptr;

@@ -82,6 +82,7 @@ void check(const PreconditionerInfo& info, PreconditionerOptions options) {
 Built make(std::string_view name, const Target& target, const PreconditionerOptions& options) {
   const auto& info = preconditioner(name);
   check(info, options);
+  target.noise.require_size(target.k.size(), "preconditioner");
   if (info.refusal != nullptr) {
     const auto& x = target.k.points();
     const auto reason = info.refusal(target.k.kernel(), x.rows(), x.cols());
@@ -94,9 +95,9 @@ Built make(std::string_view name, const Target& target, const PreconditionerOpti
   return built;
 }
 
-Built make(std::string_view name, const operators::KernelOperator& k, double noise_variance,
+Built make(std::string_view name, const operators::KernelOperator& k, const linalg::Diagonal& noise,
            const PreconditionerOptions& options) {
-  return make(name, Target{k, noise_variance}, options);
+  return make(name, Target{k, noise}, options);
 }
 
 }  // namespace mercer::preconditioners

@@ -1,5 +1,5 @@
-// The preconditioners of K + s2 I by the name that users type. A new one is a file, a line in
-// registry.cpp and a test; the laws in tests/preconditioners/registry_test.cpp do the rest.
+// The preconditioners of K + D, D the noise, by the name that users type. A new one is a file, a
+// line in registry.cpp and a test; the laws in tests/preconditioners/registry_test.cpp do the rest.
 #pragma once
 
 #include <span>
@@ -19,7 +19,7 @@ void check(const PreconditionerInfo& info, PreconditionerOptions options);
 /// Builds by name, with its report filled in. Throws InvalidArgument, with the reason, when it
 /// cannot be used on this kernel and these points.
 Built make(std::string_view name, const Target& target, const PreconditionerOptions& options = {});
-Built make(std::string_view name, const operators::KernelOperator& k, double noise_variance,
+Built make(std::string_view name, const operators::KernelOperator& k, const linalg::Diagonal& noise,
            const PreconditionerOptions& options = {});
 
 }  // namespace mercer::preconditioners

@@ -18,13 +18,11 @@ using operators::TiledOperator;
 // Products of an inner solve, for the planner; on concrete with noise 1e-4 it took 30 to 170.
 constexpr double typical_inner_products = 50;
 
-double checked_shift(double noise_variance, double delta) {
-  if (!(noise_variance >= 0) || !std::isfinite(noise_variance))
-    throw InvalidArgument(fmt::format(
-        "regularized: the noise variance is {}, but must be zero or positive", noise_variance));
+linalg::Diagonal checked_shift(const linalg::Diagonal& noise, double delta) {
+  noise.require_nonnegative("regularized");
   if (!(delta > 0) || !std::isfinite(delta))
     throw InvalidArgument(fmt::format("regularized: delta is {}, but must be positive", delta));
-  return noise_variance + delta;
+  return noise.plus(delta);
 }
 
 std::unique_ptr<operators::KernelOperator> fast_unless_given(const Target& target) {
@@ -33,7 +31,7 @@ std::unique_ptr<operators::KernelOperator> fast_unless_given(const Target& targe
 }
 
 Built make_regularized(const Target& target, const PreconditionerOptions& options) {
-  const double delta = options.delta.value_or(default_delta(target.noise_variance));
+  const double delta = options.delta.value_or(default_delta(target.noise));
   const double tolerance = options.inner_tolerance.value_or(default_inner_tolerance);
   Built built;
   built.preconditioner = std::make_unique<Regularized>(target, delta, tolerance);
@@ -56,8 +54,8 @@ Cost regularized_cost(Index n, Index d, const PreconditionerOptions&) {
 
 }  // namespace
 
-double default_delta(double noise_variance) {
-  return noise_variance > 0 ? 10 * noise_variance : 1e-3;
+double default_delta(const linalg::Diagonal& noise) {
+  return noise.least() > 0 ? 10 * noise.harmonic_mean() : 1e-3;
 }
 
 PreconditionerInfo regularized_info() {
@@ -74,7 +72,7 @@ PreconditionerInfo regularized_info() {
 Regularized::Regularized(const Target& target, double delta, double inner_tolerance)
     : inner_(inner_tolerance, "regularized"),
       own_fast_(fast_unless_given(target)),
-      exact_(target.k, checked_shift(target.noise_variance, delta)),
+      exact_(target.k, checked_shift(target.noise, delta)),
       fast_(own_fast_ ? *own_fast_ : *target.fast, exact_.shift()) {}
 
 void Regularized::solve(ConstMatrixView r, MatrixView z) const {

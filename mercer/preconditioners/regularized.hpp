@@ -1,4 +1,4 @@
-// P = K + (s2 + delta) I, solved by conjugate gradients with float32 products: an easier system of
+// P = K + noise + delta I, solved by conjugate gradients with float32 products: an easier system of
 // the same kind inside each step of the outer one.
 //   Source: Srinivasan et al. (2014); Cutajar et al. (2016) with delta = 100 s2.
 //   Cost:   nothing to build but the points in float32; each application is an inner solve.
@@ -16,8 +16,8 @@
 
 namespace mercer::preconditioners {
 
-/// 10 s2, or 1e-3 without noise.
-double default_delta(double noise_variance);
+/// 10 s2 (of unequal noise, the harmonic mean), or 1e-3 without noise.
+double default_delta(const linalg::Diagonal& noise);
 /// Concrete (N = 1030, rbf, s2 = 1e-4, delta = 10 s2, to an rms of 1e-5), products in all at
 /// lengthscales 0.1, 1, 10, and outer steps at 1: tolerance 0.3: 257, 3775, 1594, 41; 0.1: 291,
 /// 4211, 1895, 24; 0.03: 377, 6944, 2890, 22; plain CG 181, 2600, 402. From 0.03 down the outer

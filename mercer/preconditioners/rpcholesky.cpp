@@ -12,11 +12,11 @@ namespace {
 Built make_rpcholesky(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
   BuildReport growth;
-  auto f = grown_rpcholesky(target.k, std::max<Index>(effective_rank(n, options), 1), options.seed,
-                            growth)
-               .take();
+  auto f =
+      grown_rpcholesky(target, std::max<Index>(effective_rank(n, options), 1), options.seed, growth)
+          .take();
   auto notes = rank_note(n, options) + exhausted_note(f);
-  Built built = build_low_rank(std::move(f), target.noise_variance, std::move(notes));
+  Built built = build_low_rank(std::move(f), target.noise, std::move(notes));
   built.report.trace_left = growth.trace_left;
   built.report.trace_left_at_half = growth.trace_left_at_half;
   return built;
@@ -34,9 +34,18 @@ Cost rpcholesky_cost(Index n, Index, const PreconditionerOptions& options) {
 
 }  // namespace
 
-approximations::RpCholesky grown_rpcholesky(const operators::KernelOperator& k, Index rank,
-                                            std::uint64_t seed, BuildReport& report) {
-  approximations::RpCholesky f(k, {.rank = rank, .seed = seed});
+approximations::RpCholeskyOptions rpcholesky_options(const Target& target, Index rank,
+                                                     std::uint64_t seed) {
+  approximations::RpCholeskyOptions options{.rank = rank, .seed = seed};
+  if (!target.noise.uniform())
+    options.weights =
+        target.noise.harmonic_mean() * target.noise.vector(target.k.size()).cwiseInverse();
+  return options;
+}
+
+approximations::RpCholesky grown_rpcholesky(const Target& target, Index rank, std::uint64_t seed,
+                                            BuildReport& report) {
+  approximations::RpCholesky f(target.k, rpcholesky_options(target, rank, seed));
   const auto left = [&] { return f.trace() > 0 ? f.residual_trace() / f.trace() : 0.0; };
   f.grow(rank / 2);
   report.trace_left_at_half = left();

@@ -17,17 +17,9 @@ namespace {
 constexpr double default_tolerance = 1e-2;
 constexpr double typical_inner_products = 50;  // for the planner: a guess
 
-double checked_noise(double noise_variance) {
-  if (!(noise_variance > 0) || !std::isfinite(noise_variance))
-    throw InvalidArgument(
-        fmt::format("ski: the noise variance is {}, but must be positive", noise_variance));
-  return noise_variance;
-}
-
 Built make_ski(const Target& target, const PreconditionerOptions& options) {
   const double tolerance = options.inner_tolerance.value_or(default_tolerance);
-  auto p =
-      std::make_unique<Ski>(target.k.kernel(), target.k.points(), target.noise_variance, tolerance);
+  auto p = std::make_unique<Ski>(target.k.kernel(), target.k.points(), target.noise, tolerance);
   const auto& grid = p->approximation().grid();
   Built built;
   built.report.bytes = p->approximation().bytes();
@@ -77,9 +69,11 @@ PreconditionerInfo ski_info() {
           .can_sample = false};
 }
 
-Ski::Ski(const kernels::Kernel& kernel, ConstMatrixView points, double noise_variance,
+Ski::Ski(const kernels::Kernel& kernel, ConstMatrixView points, const linalg::Diagonal& noise,
          double inner_tolerance)
-    : inner_(inner_tolerance, "ski"), k_(kernel, points), p_(k_, checked_noise(noise_variance)) {}
+    : inner_(inner_tolerance, "ski"), k_(kernel, points), p_(k_, noise) {
+  noise.require_positive("ski");
+}
 
 void Ski::solve(ConstMatrixView r, MatrixView z) const {
   if (r.rows() != size()) throw DimensionMismatch("Ski: rows of r", r.rows(), "size", size());

@@ -1,4 +1,4 @@
-// P = W K_grid W' + s2 I, the kernel interpolated from a regular grid, solved by conjugate
+// P = W K_grid W' + noise, the kernel interpolated from a regular grid, solved by conjugate
 // gradients inside: its products are quick, whatever those with K cost.
 //   Source: Wilson & Nickisch (2015); Cutajar et al. (2016) as a preconditioner.
 //   Cost:   the grid (approximations/grid_interpolation.hpp); an application is an inner solve of
@@ -19,7 +19,7 @@ namespace mercer::preconditioners {
 class Ski final : public linalg::Preconditioner, public linalg::InnerIterations {
  public:
   /// Throws InvalidArgument where there is no grid (approximations::grid_refusal).
-  Ski(const kernels::Kernel& kernel, ConstMatrixView points, double noise_variance,
+  Ski(const kernels::Kernel& kernel, ConstMatrixView points, const linalg::Diagonal& noise,
       double inner_tolerance);
 
   Index size() const override { return k_.size(); }

@@ -25,7 +25,7 @@ Built make_spectral(const Target& target, const PreconditionerOptions& options) 
   approximations::LowRank approximation;
   approximation.factor.resize(n, features.count());
   features.evaluate(target.k.points(), approximation.factor);
-  return build_low_rank(std::move(approximation), target.noise_variance, std::move(notes));
+  return build_low_rank(std::move(approximation), target.noise, std::move(notes));
 }
 
 Cost spectral_cost(Index n, Index d, const PreconditionerOptions& options) {

@@ -1,4 +1,4 @@
-// P = F F' + s2 I with F the random Fourier features of the points, inverted by Woodbury.
+// P = F F' + D with F the random Fourier features of the points, inverted by Woodbury.
 //   Source: Rahimi & Recht (2007); Cutajar et al. (2016) as a preconditioner.
 //   Cost:   see approximations/random_features.hpp and woodbury.hpp; no kernel values.
 //   When not: nearly always: P is as far from K as 1/sqrt(rank), and the error is in the leading

@@ -25,7 +25,7 @@ Cost ssor_cost(Index n, Index, const PreconditionerOptions&) {
 Built make_ssor(const Target& target, const PreconditionerOptions&) {
   const Index n = target.k.size();
   Built built;
-  built.preconditioner = std::make_unique<Ssor>(target.k, target.noise_variance);
+  built.preconditioner = std::make_unique<Ssor>(target.k, target.noise);
   built.report.bytes = ssor_cost(n, 1, {}).bytes;
   built.report.kernel_values = static_cast<double>(n) * static_cast<double>(n + 1) / 2;
   return built;
@@ -40,11 +40,12 @@ PreconditionerInfo ssor_info() {
           .cost = ssor_cost};
 }
 
-Ssor::Ssor(const operators::KernelOperator& k, double noise_variance) : m_(k.size(), k.size()) {
+Ssor::Ssor(const operators::KernelOperator& k, const linalg::Diagonal& noise)
+    : m_(k.size(), k.size()) {
   constexpr double w = ssor_relaxation;
   operators::dense_matrix(k.kernel(), k.points(), m_);
   for (Index j = 0; j < size(); ++j) {
-    const double d = m_(j, j) + noise_variance;
+    const double d = m_(j, j) + noise(j);
     if (!(d > 0) || !std::isfinite(d))
       throw InvalidArgument(
           "ssor: the diagonal of the kernel matrix plus noise must be positive and finite");

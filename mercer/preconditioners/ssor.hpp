@@ -1,4 +1,4 @@
-// Symmetric successive over-relaxation of A = K + s2 I = L + D + L' (L strictly lower):
+// Symmetric successive over-relaxation of A = K + noise = L + D + L' (L strictly lower):
 //   P = (D/w + L) (w/(2-w)) (D/w)^-1 (D/w + L)', with w = 1, the symmetric Gauss-Seidel method.
 //   Source: Young (1971); Saad, Iterative Methods, section 10.2.
 //   Cost:   N^2/2 kernel values, 8 N^2 bytes (the square array whose lower triangle is used), 2 N^2
@@ -21,7 +21,7 @@ constexpr double ssor_relaxation = 1.0;
 
 class Ssor final : public linalg::Preconditioner {
  public:
-  Ssor(const operators::KernelOperator& k, double noise_variance);
+  Ssor(const operators::KernelOperator& k, const linalg::Diagonal& noise);
 
   Index size() const override { return m_.rows(); }
   void solve(ConstMatrixView r, MatrixView z) const override;

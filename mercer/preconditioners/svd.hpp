@@ -1,4 +1,4 @@
-// P = F F' + s2 I with F F' the leading part of K from a randomised SVD, inverted by Woodbury.
+// P = F F' + D with F F' the leading part of K from a randomised SVD, inverted by Woodbury.
 //   Source: Halko, Martinsson & Tropp (2011); Cutajar et al. (2016) as a preconditioner.
 //   Cost:   see approximations/randomized_svd.hpp and woodbury.hpp: 2 (rank + 10) products with the
 //           whole K, so the default rank is sqrt(N), not that of the others.

@@ -13,14 +13,14 @@ namespace {
 Built make_vecchia(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
   auto p = std::make_unique<Vecchia>(
-      target.k, target.noise_variance,
+      target.k, target.noise,
       approximations::VecchiaOptions{.neighbours = effective_neighbours(n, options),
                                      .seed = options.seed});
   Built built;
   built.report.neighbours = p->factor().neighbours();
   built.report.kernel_values = p->factor().kernel_values();
   built.report.bytes = approximations::Vecchia::bytes(n, p->factor().neighbours());
-  built.report.notes = vecchia_notes(p->factor(), target.noise_variance, options);
+  built.report.notes = vecchia_notes(p->factor(), target.noise, options);
   built.preconditioner = std::move(p);
   return built;
 }
@@ -61,15 +61,15 @@ Index effective_neighbours(Index n, const PreconditionerOptions& options) {
   return std::max<Index>(0, std::min(options.neighbours.value_or(default_neighbours(n)), n - 1));
 }
 
-std::string vecchia_notes(const approximations::Vecchia& factor, double noise_variance,
+std::string vecchia_notes(const approximations::Vecchia& factor, const linalg::Diagonal& noise,
                           const PreconditionerOptions& options) {
   std::string notes;
   if (options.neighbours && *options.neighbours > factor.neighbours())
     notes += fmt::format("{} neighbours cut to the {} other points; ", *options.neighbours,
                          factor.neighbours());
-  if (factor.noise_variance() > noise_variance)
+  if (factor.least_noise() > noise.least())
     notes += fmt::format("noise variance {:.3g} taken as {:.3g} in the sparse factor; ",
-                         noise_variance, factor.noise_variance());
+                         noise.least(), factor.least_noise());
   if (factor.raised() > 0)
     notes += fmt::format("diagonal raised in {} rows of the sparse factor; ", factor.raised());
   if (!factor.all_pairs()) notes += "neighbours chosen among candidates; ";

@@ -1,4 +1,4 @@
-// P^-1 = G'G with the sparse inverse factor G of K + s2 I.
+// P^-1 = G'G with the sparse inverse factor G of K plus noise.
 //   Source: Vecchia (1988); as a preconditioner Schaefer, Katzfuss & Owhadi (2021).
 //   Cost:   see approximations/vecchia.hpp.
 //   When not: long lengthscales and little noise, where `hybrid` takes out a low-rank part first.
@@ -11,9 +11,9 @@ namespace mercer::preconditioners {
 
 class Vecchia final : public linalg::Preconditioner {
  public:
-  Vecchia(const operators::KernelOperator& k, double noise_variance,
+  Vecchia(const operators::KernelOperator& k, const linalg::Diagonal& noise,
           const approximations::VecchiaOptions& options)
-      : factor_(k, noise_variance, options) {}
+      : factor_(k, noise, options) {}
 
   Index size() const override { return factor_.size(); }
   void solve(ConstMatrixView r, MatrixView z) const override;
@@ -31,7 +31,7 @@ Index default_neighbours(Index n);
 /// The number that will be asked for: the option, or the default; never above N - 1.
 Index effective_neighbours(Index n, const PreconditionerOptions& options);
 /// What was cut, raised or left out, as sentences.
-std::string vecchia_notes(const approximations::Vecchia& factor, double noise_variance,
+std::string vecchia_notes(const approximations::Vecchia& factor, const linalg::Diagonal& noise,
                           const PreconditionerOptions& options);
 
 PreconditionerInfo vecchia_info();

@@ -1,7 +1,5 @@
 #include "mercer/preconditioners/woodbury.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -35,27 +33,16 @@ MatrixView scratch(std::vector<double>& buffer, Index rows, Index columns) {
   return Eigen::Map<Matrix>(buffer.data(), rows, columns);
 }
 
-Vector constant_diagonal(Index n, double noise_variance) {
-  if (!(noise_variance > 0) || !std::isfinite(noise_variance))
-    throw InvalidArgument(fmt::format(
-        "preconditioner: the noise variance is {}, but must be positive", noise_variance));
-  return Vector::Constant(n, noise_variance);
-}
-
 }  // namespace
 
-Woodbury::Woodbury(Matrix&& factor, double noise_variance)
-    : Woodbury(std::move(factor), constant_diagonal(factor.rows(), noise_variance)) {}
-
-Woodbury::Woodbury(Matrix&& factor, const Vector& d) : u_(std::move(factor)), root_(d.cwiseSqrt()) {
-  if (d.size() != u_.rows())
-    throw DimensionMismatch("Woodbury: length of the diagonal", d.size(), "rows of the factor",
-                            u_.rows());
-  if (d.size() > 0 && (!(d.minCoeff() > 0) || !d.allFinite()))
-    throw InvalidArgument("Woodbury: the diagonal must be positive and finite");
+Woodbury::Woodbury(Matrix&& factor, const linalg::Diagonal& d) : u_(std::move(factor)) {
+  d.require_size(u_.rows(), "preconditioner");
+  d.require_positive("preconditioner");
+  const Vector entries = d.vector(u_.rows());
+  root_ = entries.cwiseSqrt();
   for (Index j = 0; j < u_.cols(); ++j) u_.col(j).array() /= root_.array();
   orthogonalise();
-  log_det_ = d.array().log().sum() + s_.array().log1p().sum();
+  log_det_ = entries.array().log().sum() + s_.array().log1p().sum();
 }
 
 // F F' = U S U'. First from the eigenvectors of F'F; these are orthonormal in F only up to the

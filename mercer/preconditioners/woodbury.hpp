@@ -15,10 +15,8 @@ namespace mercer::preconditioners {
 
 class Woodbury final : public linalg::Preconditioner {
  public:
-  /// F F' + noise_variance I; F is N x k and given away. Throws unless the noise is positive.
-  Woodbury(Matrix&& factor, double noise_variance);
-  /// F F' + diag(d).
-  Woodbury(Matrix&& factor, const Vector& d);
+  /// F F' + D; F is N x k and given away. Throws unless D is positive.
+  Woodbury(Matrix&& factor, const linalg::Diagonal& d);
 
   Index size() const override { return u_.rows(); }
   void solve(ConstMatrixView r, MatrixView z) const override;

@@ -168,5 +168,20 @@ TEST(RpCholesky, OnePointAndBadOptions) {
   EXPECT_THROW(rpcholesky(gp.kernel_operator, {.block = 0}), InvalidArgument);
 }
 
+// With weights it is the same method on W^1/2 K W^1/2, whose factor is W^1/2 F.
+TEST(RpCholesky, WeightsScaleTheKernel) {
+  const auto gp = small_gp({.num_points = 120, .kernel = "matern32:iso"});
+  const Matrix& k = gp.kernel_operator.matrix();
+  Vector w = Vector::Ones(120);
+  w.head(20).setConstant(1e6);
+  RpCholesky f(gp.kernel_operator, {.rank = 15, .seed = 3, .weights = w});
+  f.grow(15);
+  for (const Index pivot : f.pivots()) EXPECT_LT(pivot, 20);
+  const Matrix left = k - f.factor() * f.factor().transpose();
+  EXPECT_NEAR(f.residual_trace(), left.diagonal().dot(w), 1e-9 * f.trace());
+  EXPECT_NEAR(f.trace(), k.diagonal().dot(w), 1e-12 * f.trace());
+  EXPECT_THROW(RpCholesky(gp.kernel_operator, {.weights = Vector::Ones(3)}), DimensionMismatch);
+}
+
 }  // namespace
 }  // namespace mercer::approximations

@@ -104,7 +104,7 @@ TEST(Vecchia, DuplicatesAndNoNoiseToSpeakOfAreSurvivedAndCounted) {
   const auto gp =
       small_gp({.num_points = 80, .noise = 1e-30, .lengthscale = 50, .duplicate_points = true});
   const Vecchia v(gp.kernel_operator, gp.noise, {.neighbours = 20});
-  EXPECT_GE(v.noise_variance(), 1e-12);
+  EXPECT_GE(v.least_noise(), 1e-12);
   EXPECT_TRUE(dense(v).allFinite());
   EXPECT_TRUE(std::isfinite(v.log_det()));
   // With a least noise below rounding the small matrices are not positive definite.

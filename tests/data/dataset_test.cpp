@@ -138,6 +138,35 @@ TEST(Dataset, WrongOptionsAreNamed) {
   failure<InvalidArgument>(text, {.max_levels = 0});
 }
 
+TEST(Dataset, NoiseAndCountsAreReadAndAreNoInputs) {
+  auto reader = csv("a,e,n,y\n1,0.5,2,3\n2,0,1,4\n3,1,7,\n");
+  const auto data = read_dataset(reader, {.noise_column = "e", .count_column = "n"});
+  EXPECT_EQ(data.inputs, (Matrix{{1}, {2}}));
+  EXPECT_EQ(data.noise.variance, (Vector{{0.5, 0}}));
+  EXPECT_EQ(data.noise.count, (Vector{{2, 1}}));
+  EXPECT_EQ(data.schema.noise_column, "e");
+  const Index second = 1;
+  EXPECT_EQ(take_rows(data.noise, {&second, 1}).count, Vector::Ones(1));
+  auto plain = csv("a,e,n,y\n1,0.5,2,3\n2,0,1,4\n3,1,7,\n");
+  EXPECT_NE(read_dataset(plain, {.inputs = {"a"}}).fingerprint, data.fingerprint);
+}
+
+TEST(Dataset, NoiseAndCountsThatMakeNoSenseAreNamed) {
+  const auto with = [](const char* cells) { return fmt::format("a,e,y\n1,2,3\n2,{},4\n", cells); };
+  for (const char* bad : {"-1", "", "nan"}) {
+    expect_contains(failure(with(bad), {.noise_column = "e"}), {"line 3, column 'e'", "noise"});
+    expect_contains(failure(with(bad), {.count_column = "e"}), {"line 3, column 'e'", "count"});
+  }
+  expect_contains(failure(with("0"), {.count_column = "e"}), {"line 3, column 'e'", "positive"});
+  expect_contains(failure(with("x"), {.noise_column = "e"}), {"line 3", "'x'", "holds numbers"});
+  expect_contains(failure(with("0"), {.noise_column = "f"}), {"--noise-column", "'f'"});
+  for (const DataOptions& options :
+       {DataOptions{.noise_column = "y"}, DataOptions{.inputs = {"e"}, .noise_column = "e"},
+        DataOptions{.noise_column = "e", .count_column = "e"},
+        DataOptions{.noise_column = "e", .categorical = {"e"}}})
+    failure<InvalidArgument>(with("0"), options);
+}
+
 TEST(Dataset, TooManyLevelsAndBadBytesAreRefused) {
   std::string text = "id,y\n";
   for (int i = 0; i < 20; ++i) text += fmt::format("u{},{}\n", i, i);

@@ -54,6 +54,24 @@ TEST(PredictStream, FindsColumnsByNameInAnyOrder) {
   EXPECT_TRUE(rows.target.empty());
 }
 
+TEST(PredictStream, ReadsNoiseWhereItIsThere) {
+  const std::string text = "a,e,n,y\n1,0.5,2,10\n2,0.1,3,20\n";
+  const auto schema = schema_of(text, {.noise_column = "e", .count_column = "n"});
+  PredictStream with(csv(text), schema);
+  PredictBlock block;
+  ASSERT_TRUE(with.next(block, 5));
+  EXPECT_TRUE(with.has_noise());
+  EXPECT_EQ(block.noise.variance, (Vector{{0.5, 0.1}}));
+  EXPECT_EQ(block.noise.count, (Vector{{2, 3}}));
+  PredictStream without(csv("a,n\n1,4\n"), schema);
+  ASSERT_TRUE(without.next(block, 5));
+  EXPECT_FALSE(without.has_noise());
+  EXPECT_EQ(block.noise.variance.size(), 0);
+  EXPECT_EQ(block.noise.count, Vector::Constant(1, 4));
+  PredictStream bad(csv("a,e\n1,-4\n"), schema);
+  expect_contains(message_of<DataError>([&] { bad.next(block, 5); }), {"line 2, column 'e'"});
+}
+
 TEST(PredictStream, ReadsTheTrainingFileAsItWasLearnt) {
   auto reader = csv(training);
   const auto data = read_dataset(reader, {.categorical = {"c"}});

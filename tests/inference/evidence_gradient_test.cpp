@@ -11,13 +11,8 @@
 namespace mercer::inference {
 namespace {
 
-struct Data {
-  Matrix x;
-  Vector y;
-};
-
-Data make_data(Index n, Index d) {
-  Data out{Matrix(n, d), Vector(n)};
+Observations make_data(Index n, Index d) {
+  Observations out{Matrix(n, d), Vector(n)};
   Rng rng(9, "gradient data");
   rng.fill_normal(out.x);
   for (Index i = 0; i < n; ++i) out.y(i) = std::sin(2 * out.x(i, 0)) + 0.3 * rng.normal() + 0.5;
@@ -47,10 +42,10 @@ TEST_P(UnbiasedGradient, MeanOfTwoThousandProbesIsTheExactGradient) {
   const auto kind = probe_kind(std::get<0>(GetParam()));
   const auto problem = make_problem(std::get<1>(GetParam()), std::get<2>(GetParam()));
   const auto data = make_data(70, 2);
-  EvidenceGradient estimator(data.x, data.y, options_for(kind, 2000));
+  EvidenceGradient estimator(data, options_for(kind, 2000));
   const auto estimate = estimator.estimate(problem, 1e-9, kPasses);
   ASSERT_EQ(estimate.stop, StopReason::converged);
-  const auto exact = exact_evidence(problem, data.x, data.y, true);
+  const auto exact = exact_evidence(problem, data, true);
   ASSERT_EQ(estimate.gradient.size(), exact.gradient.size());
   for (Index p = 0; p < exact.gradient.size(); ++p) {
     // |t| < 4.5 with 31 degrees of freedom: a false alarm in 10,000 per entry, 5 entries a case.
@@ -70,8 +65,8 @@ INSTANTIATE_TEST_SUITE_P(KindsAndKernels, UnbiasedGradient,
 TEST(EvidenceGradient, TheControlVariateHasLessSpreadThanHutchinson) {
   const auto data = make_data(300, 2);
   const auto problem = make_problem("matern32");
-  EvidenceGradient control(data.x, data.y, options_for(Probes::control, 64));
-  EvidenceGradient plain(data.x, data.y, options_for(Probes::rademacher, 64));
+  EvidenceGradient control(data, options_for(Probes::control, 64));
+  EvidenceGradient plain(data, options_for(Probes::rademacher, 64));
   const auto a = control.estimate(problem, 1e-8, kPasses);
   const auto b = plain.estimate(problem, 1e-8, kPasses);
   for (Index p = 0; p < a.gradient.size(); ++p)
@@ -87,7 +82,7 @@ TEST(EvidenceGradient, StandardErrorIsTheSpreadOfTheMean) {
   auto options = options_for(Probes::rademacher, 8);
   options.fresh = true;
   options.warm_starts = false;
-  EvidenceGradient estimator(data.x, data.y, options);
+  EvidenceGradient estimator(data, options);
   Vector sum = Vector::Zero(3), squares = sum, errors = sum;
   constexpr int draws = 200;
   for (int i = 0; i < draws; ++i) {
@@ -108,11 +103,11 @@ TEST(EvidenceGradient, FixedProbesRepeatAndFreshOnesDoNot) {
   const auto problem = make_problem("matern52");
   auto options = options_for(Probes::control, 4);
   options.warm_starts = false;
-  EvidenceGradient fixed(data.x, data.y, options);
+  EvidenceGradient fixed(data, options);
   const Vector first = fixed.estimate(problem, 1e-6).gradient;
   EXPECT_EQ(first, fixed.estimate(problem, 1e-6).gradient);
   options.fresh = true;
-  EvidenceGradient fresh(data.x, data.y, options);
+  EvidenceGradient fresh(data, options);
   fresh.estimate(problem, 1e-6);
   EXPECT_NE(first, fresh.estimate(problem, 1e-6).gradient);
 }
@@ -122,7 +117,7 @@ TEST(EvidenceGradient, WarmStartsSaveIterations) {
   auto problem = make_problem("rbf:iso");
   auto options = options_for(Probes::rademacher, 4);
   options.system.preconditioner = "none";
-  EvidenceGradient estimator(data.x, data.y, options);
+  EvidenceGradient estimator(data, options);
   const int cold = estimator.estimate(problem, 1e-4).iterations;
   problem.set_log_parameters(problem.log_parameters().array() + 1e-4);
   EXPECT_LT(estimator.estimate(problem, 1e-4).iterations, cold / 2);
@@ -132,10 +127,10 @@ TEST(EvidenceGradient, ResumesToTheSameBits) {
   const auto data = make_data(150, 2);
   auto problem = make_problem("matern32");
   const auto options = options_for(Probes::control, 4);
-  EvidenceGradient whole(data.x, data.y, options), half(data.x, data.y, options);
+  EvidenceGradient whole(data, options), half(data, options);
   whole.estimate(problem, 1e-3);
   half.estimate(problem, 1e-3);
-  EvidenceGradient resumed(data.x, data.y, options);
+  EvidenceGradient resumed(data, options);
   resumed.resume(half.state(), problem);
   // Near enough for the preconditioner to be kept.
   problem.set_log_parameters(problem.log_parameters().array() + 0.02);
@@ -148,10 +143,10 @@ TEST(EvidenceGradient, SameBitsOnAnyNumberOfThreads) {
   const int before = num_threads();
   set_num_threads(1);
   const auto one =
-      EvidenceGradient(data.x, data.y, options_for(Probes::control, 4)).estimate(problem, 1e-3);
+      EvidenceGradient(data, options_for(Probes::control, 4)).estimate(problem, 1e-3);
   set_num_threads(2);
   const auto two =
-      EvidenceGradient(data.x, data.y, options_for(Probes::control, 4)).estimate(problem, 1e-3);
+      EvidenceGradient(data, options_for(Probes::control, 4)).estimate(problem, 1e-3);
   set_num_threads(before);
   EXPECT_EQ(one.gradient, two.gradient);
 }
@@ -160,10 +155,10 @@ TEST(EvidenceGradient, RefusesWhatItCannotDo) {
   const auto data = make_data(20, 2);
   auto options = options_for(Probes::preconditioned, 2);
   options.system.preconditioner = "none";
-  EvidenceGradient none(data.x, data.y, options);
+  EvidenceGradient none(data, options);
   EXPECT_THROW(none.estimate(make_problem("rbf"), 1e-3), InvalidArgument);
   options.system.solver = "cholesky";
-  EXPECT_THROW(EvidenceGradient(data.x, data.y, options), InvalidArgument);
+  EXPECT_THROW(EvidenceGradient(data, options), InvalidArgument);
   EXPECT_THROW(probe_kind("hutchinson"), InvalidArgument);
 }
 

@@ -13,13 +13,8 @@
 namespace mercer::inference {
 namespace {
 
-struct Small {
-  Matrix x;
-  Vector y;
-};
-
-Small small_data(Index n, Index d) {
-  Small out{Matrix(n, d), Vector(n)};
+Observations small_data(Index n, Index d) {
+  Observations out{Matrix(n, d), Vector(n)};
   Rng rng(5, "evidence");
   rng.fill_normal(out.x);
   for (Index i = 0; i < n; ++i) out.y(i) = std::sin(2 * out.x(i, 0)) + 0.3 * rng.normal() + 1.0;
@@ -27,10 +22,10 @@ Small small_data(Index n, Index d) {
 }
 
 // The textbook formula in dense Eigen algebra, with the trend by generalised least squares.
-double dense_evidence(const RegressionProblem& problem, const Small& data) {
+double dense_evidence(const RegressionProblem& problem, const Observations& data) {
   const Index n = data.x.rows();
   Matrix h = problem.kernel.reference_matrix(data.x, data.x);
-  h.diagonal().array() += problem.noise;
+  h.diagonal() += data.noise.at(problem.noise).vector(n);
   const Eigen::LLT<Matrix> llt(h);
   Vector r = data.y;
   const Matrix a = mean_basis(problem.mean, data.x);
@@ -43,25 +38,36 @@ double dense_evidence(const RegressionProblem& problem, const Small& data) {
          0.5 * static_cast<double>(n) * std::log(2 * std::numbers::pi);
 }
 
-class EvidenceLaw : public ::testing::TestWithParam<std::tuple<const char*, MeanKind>> {
+enum class Noise { equal, shares, known, both };
+
+class EvidenceLaw : public ::testing::TestWithParam<std::tuple<const char*, MeanKind, Noise>> {
  protected:
+  Observations data(Index n) const {
+    auto out = small_data(n, 2);
+    const Noise noise = std::get<2>(GetParam());
+    Matrix u(n, 2);
+    Rng(6, "evidence noise").fill_uniform(u);
+    if (noise == Noise::shares || noise == Noise::both) out.noise.share = u.col(0).array() + 0.1;
+    if (noise == Noise::known || noise == Noise::both) out.noise.known = u.col(1);
+    return out;
+  }
   RegressionProblem problem() const {
     return {kernels::Kernel::parse(std::get<0>(GetParam()), 2), 0.2, std::get<1>(GetParam())};
   }
 };
 
 TEST_P(EvidenceLaw, ValueIsTheTextbookFormula) {
-  const auto data = small_data(70, 2);
-  const double value = exact_evidence(problem(), data.x, data.y, false).value;
+  const auto rows = data(70);
+  const double value = exact_evidence(problem(), rows, false).value;
   // Both are Cholesky in double on a matrix of condition below 1e4.
-  EXPECT_NEAR(value, dense_evidence(problem(), data), 1e-10 * std::abs(value));
+  EXPECT_NEAR(value, dense_evidence(problem(), rows), 1e-10 * std::abs(value));
 }
 
 TEST_P(EvidenceLaw, GradientMatchesCentralDifferences) {
-  const auto data = small_data(60, 2);
+  const auto rows = data(60);
   auto p = problem();
   const Vector theta = p.log_parameters();
-  const Vector gradient = exact_evidence(p, data.x, data.y, true).gradient;
+  const Vector gradient = exact_evidence(p, rows, true).gradient;
   ASSERT_EQ(gradient.size(), theta.size());
   for (Index i = 0; i < theta.size(); ++i) {
     const auto at = [&](double step) {
@@ -69,7 +75,7 @@ TEST_P(EvidenceLaw, GradientMatchesCentralDifferences) {
       t(i) += step;
       auto moved = p;
       moved.set_log_parameters(t);
-      return dense_evidence(moved, data);
+      return dense_evidence(moved, rows);
     };
     const double h = 1e-3;
     const double slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
@@ -83,16 +89,23 @@ INSTANTIATE_TEST_SUITE_P(
     KernelsAndMeans, EvidenceLaw,
     ::testing::Combine(::testing::Values("rbf", "matern32:iso", "matern12", "rq:iso",
                                          "rbf + linear:iso", "matern52 * periodic:iso", "poly:2"),
-                       ::testing::Values(MeanKind::zero, MeanKind::constant, MeanKind::linear)));
+                       ::testing::Values(MeanKind::zero, MeanKind::constant, MeanKind::linear),
+                       ::testing::Values(Noise::equal)));
+
+INSTANTIATE_TEST_SUITE_P(UnequalNoise, EvidenceLaw,
+                         ::testing::Combine(::testing::Values("rbf", "matern32:iso"),
+                                            ::testing::Values(MeanKind::zero, MeanKind::linear),
+                                            ::testing::Values(Noise::shares, Noise::known,
+                                                              Noise::both)));
 
 TEST(ExactEvidence, SameBitsForAnyNumberOfThreads) {
   const auto data = small_data(600, 3);
   const RegressionProblem problem{kernels::Kernel::parse("matern52", 3), 0.1, MeanKind::constant};
   const int before = num_threads();
   set_num_threads(1);
-  const auto one = exact_evidence(problem, data.x, data.y, true);
+  const auto one = exact_evidence(problem, data, true);
   set_num_threads(3);
-  const auto three = exact_evidence(problem, data.x, data.y, true);
+  const auto three = exact_evidence(problem, data, true);
   set_num_threads(before);
   EXPECT_EQ(one.value, three.value);
   EXPECT_EQ(one.gradient, three.gradient);
@@ -100,8 +113,10 @@ TEST(ExactEvidence, SameBitsForAnyNumberOfThreads) {
 
 TEST(ExactEvidence, ShapesMustAgree) {
   const RegressionProblem problem{kernels::Kernel::parse("rbf", 2), 0.1, MeanKind::zero};
-  EXPECT_THROW(exact_evidence(problem, Matrix::Zero(3, 2), Vector::Zero(4), false),
+  EXPECT_THROW(exact_evidence(problem, {Matrix::Zero(3, 2), Vector::Zero(4)}, false),
                DimensionMismatch);
+  const Observations few_shares{Matrix::Zero(3, 2), Vector::Zero(3), {.share = Vector::Ones(2)}};
+  EXPECT_THROW(exact_evidence(problem, few_shares, false), DimensionMismatch);
 }
 
 TEST(MeanFunction, CollinearTrendIsRefusedWithAReason) {
@@ -109,7 +124,7 @@ TEST(MeanFunction, CollinearTrendIsRefusedWithAReason) {
   Rng(1, "x").fill_normal(x);
   x.col(1) = x.col(0);  // the two slopes cannot be told apart
   const RegressionProblem problem{kernels::Kernel::parse("rbf", 2), 0.1, MeanKind::linear};
-  EXPECT_THROW(exact_evidence(problem, x, x.col(0), false), NotPositiveDefinite);
+  EXPECT_THROW(exact_evidence(problem, {x, x.col(0)}, false), NotPositiveDefinite);
 }
 
 TEST(MeanFunction, NamesGoInAndOut) {

@@ -15,15 +15,18 @@ struct Small {
   kernels::Kernel kernel = kernels::Kernel::parse("matern32:iso", 2);
   Matrix x = Matrix(400, 2);
   Matrix b = Matrix(400, 3);
-  double noise = 0.05;
-  Small() {
+  linalg::Diagonal noise = 0.05;
+  explicit Small(bool equal_noise = true) {
     Rng rng(3, "system");
     rng.fill_normal(x);
     rng.fill_normal(b);
+    Vector v(400);
+    rng.fill_uniform(v);
+    if (!equal_noise) noise = Vector(0.02 * (v.array() + 0.01).inverse());  // 0.02 .. 2
   }
   Matrix dense() const {
     Matrix h = kernel.reference_matrix(x, x);
-    h.diagonal().array() += noise;
+    h.diagonal() += noise.vector(400);
     return h;
   }
 };
@@ -35,15 +38,16 @@ struct Case {
   SolvePrecision precision;
 };
 
-class EverySystem : public ::testing::TestWithParam<Case> {};
+class EverySystem : public ::testing::TestWithParam<std::tuple<Case, bool>> {};
 
 TEST_P(EverySystem, ReachesItsToleranceInTrueResidual) {
-  const Small problem;
+  const auto& [method, equal_noise] = GetParam();
+  const Small problem(equal_noise);
   SystemChoice choice;
-  choice.solver = GetParam().solver;
-  choice.preconditioner = GetParam().preconditioner;
-  choice.op = GetParam().op;
-  choice.precision = GetParam().precision;
+  choice.solver = method.solver;
+  choice.preconditioner = method.preconditioner;
+  choice.op = method.op;
+  choice.precision = method.precision;
   choice.tolerance = 1e-9;
   if (choice.preconditioner == "pivoted-cholesky") choice.preconditioning.rank = 60;
   const RegularizedSystem system(problem.kernel, problem.noise, problem.x, choice);
@@ -65,13 +69,17 @@ TEST_P(EverySystem, ReachesItsToleranceInTrueResidual) {
 
 INSTANTIATE_TEST_SUITE_P(
     Methods, EverySystem,
-    ::testing::Values(Case{"cholesky", "none", OperatorKind::tiled, SolvePrecision::float64},
-                      Case{"cg", "none", OperatorKind::tiled, SolvePrecision::float64},
-                      Case{"cg", "jacobi", OperatorKind::tiled, SolvePrecision::float64},
-                      Case{"cg", "pivoted-cholesky", OperatorKind::tiled, SolvePrecision::float64},
-                      Case{"cg", "pivoted-cholesky", OperatorKind::tiled, SolvePrecision::mixed},
-                      Case{"cg", "pivoted-cholesky", OperatorKind::stored, SolvePrecision::float64},
-                      Case{"cg", "none", OperatorKind::stored, SolvePrecision::mixed}));
+    ::testing::Combine(
+        ::testing::Values(
+            Case{"cholesky", "none", OperatorKind::tiled, SolvePrecision::float64},
+            Case{"cg", "none", OperatorKind::tiled, SolvePrecision::float64},
+            Case{"cg", "jacobi", OperatorKind::tiled, SolvePrecision::float64},
+            Case{"cg", "pivoted-cholesky", OperatorKind::tiled, SolvePrecision::float64},
+            Case{"cg", "pivoted-cholesky", OperatorKind::tiled, SolvePrecision::mixed},
+            Case{"cg", "pivoted-cholesky", OperatorKind::stored, SolvePrecision::float64},
+            Case{"cg", "auto", OperatorKind::tiled, SolvePrecision::mixed},
+            Case{"cg", "none", OperatorKind::stored, SolvePrecision::mixed}),
+        ::testing::Bool()));
 
 TEST(RegularizedSystem, SinglePrecisionDoesNotClaimWhatItCannotShow) {
   const Small problem;
@@ -94,13 +102,15 @@ TEST(RegularizedSystem, JitterIsReported) {
   const RegularizedSystem system(kernel, 1e-18, x, {});
   EXPECT_GT(system.jitter(), 0);
   EXPECT_LE(system.jitter(), 1e-6);
-  EXPECT_DOUBLE_EQ(system.noise(), 1e-18 + system.jitter());
+  EXPECT_DOUBLE_EQ(system.noise()(0), 1e-18 + system.jitter());
 }
 
 TEST(RegularizedSystem, NoiseMustBePositive) {
   const Small problem;
   EXPECT_THROW(RegularizedSystem(problem.kernel, 0.0, problem.x, {}), InvalidArgument);
   EXPECT_THROW(RegularizedSystem(problem.kernel, -1.0, problem.x, {}), InvalidArgument);
+  EXPECT_THROW(RegularizedSystem(problem.kernel, Vector(Vector::Ones(3)), problem.x, {}),
+               DimensionMismatch);
 }
 
 }  // namespace

@@ -11,19 +11,19 @@ namespace mercer::models {
 namespace {
 
 struct Task {
-  Matrix x;
-  Vector y;
+  inference::Observations data;
   inference::RegressionProblem problem{
       kernels::Kernel::parse("matern32", 2), 0.3, inference::MeanKind::zero, {}};
   optim::Box box{Vector::Constant(4, -6.0), Vector::Constant(4, 6.0)};
 };
 
 Task make_task(Index n) {
-  Task t{Matrix(n, 2), Vector(n)};
+  Task t{{Matrix(n, 2), Vector(n)}};
   Rng rng(21, "full training");
-  rng.fill_normal(t.x);
+  rng.fill_normal(t.data.x);
   for (Index i = 0; i < n; ++i)
-    t.y(i) = std::sin(2 * t.x(i, 0)) + 0.4 * t.x(i, 1) + 0.2 * rng.normal();
+    t.data.y(i) =
+        std::sin(2 * t.data.x(i, 0)) + 0.4 * t.data.x(i, 1) + 0.2 * rng.normal();
   return t;
 }
 
@@ -41,7 +41,7 @@ double exact_optimum(const Task& t) {
   const auto result = optim::lbfgs(
       [&](ConstVectorView theta, VectorView gradient) {
         problem.set_log_parameters(theta);
-        const auto e = inference::exact_evidence(problem, t.x, t.y, true);
+        const auto e = inference::exact_evidence(problem, t.data, true);
         gradient = -e.gradient;
         return -e.value;
       },
@@ -60,8 +60,8 @@ class FullTraining : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(FullTraining, ReachesTheExactOptimum) {
   const auto t = make_task(500);
-  const auto learned = learn_by_solves(t.problem, t.x, t.y, t.box, options_for(GetParam()), {}, {});
-  const double reached = inference::exact_evidence(learned.problem, t.x, t.y, false).value;
+  const auto learned = learn_by_solves(t.problem, t.data, t.box, options_for(GetParam()), {}, {});
+  const double reached = inference::exact_evidence(learned.problem, t.data, false).value;
   EXPECT_GT(reached, exact_optimum(t) - allowance(GetParam()));
   if (std::string(GetParam()) == "lbfgs") {
     EXPECT_EQ(learned.stop, StopReason::converged);
@@ -79,9 +79,9 @@ TEST_P(FullTraining, ResumesToTheSameBits) {
   hooks.after_step = [&](const TrainStep&, const FullState& state) {
     if (++seen == 2) kept = state;
   };
-  const auto whole = learn_by_solves(t.problem, t.x, t.y, t.box, options, {}, hooks);
+  const auto whole = learn_by_solves(t.problem, t.data, t.box, options, {}, hooks);
   ASSERT_GE(seen, 2);
-  const auto resumed = learn_by_solves(t.problem, t.x, t.y, t.box, options, kept, {});
+  const auto resumed = learn_by_solves(t.problem, t.data, t.box, options, kept, {});
   EXPECT_EQ(resumed.problem.log_parameters(), whole.problem.log_parameters());
 }
 
@@ -93,7 +93,7 @@ TEST(FullTraining, StopsWhenToldAndKeepsWhatItHas) {
   FullTrainingHooks hooks;
   int calls = 0;
   hooks.progress = [&](const Progress&) { return ++calls > 30 ? Action::stop : Action::proceed; };
-  const auto learned = learn_by_solves(t.problem, t.x, t.y, t.box, options_for("lbfgs"), {}, hooks);
+  const auto learned = learn_by_solves(t.problem, t.data, t.box, options_for("lbfgs"), {}, hooks);
   EXPECT_EQ(learned.stop, StopReason::interrupted);
   EXPECT_TRUE(learned.problem.log_parameters().allFinite());
 }

@@ -54,7 +54,7 @@ Exact dense_prediction(const RegressionModel& model, const data::Dataset& data, 
   model.scaling.scale_target(y);
   const auto& kernel = model.problem.kernel;
   Matrix h = kernel.reference_matrix(x, x);
-  h.diagonal().array() += model.noise;
+  h.diagonal() += model.noise.vector(h.rows());
   const Eigen::LLT<Matrix> llt(h);
   const Matrix a = inference::mean_basis(model.problem.mean, x);
   const Matrix as = inference::mean_basis(model.problem.mean, xs);
@@ -125,7 +125,7 @@ TEST_P(EveryMean, CertificateBoundsTheErrorOfLooseSolves) {
       EXPECT_LE((p.sd_latent - exact_sd).cwiseAbs().maxCoeff(), p.sd_error_bound + 1e-9);
       // Stated, and good: a thousandth of the noise variance.
       EXPECT_LE((p.sd_latent.array().square().matrix() - exact.variance).cwiseAbs().maxCoeff(),
-                1.1e-3 * fitted.model.noise * std::pow(fitted.model.scaling.target_sd, 2));
+                1.1e-3 * fitted.model.noise(0) * std::pow(fitted.model.scaling.target_sd, 2));
     }
   }
 }

@@ -44,7 +44,7 @@ Vector exact_sd(const RegressionModel& model, Shape shape, const Matrix& at) {
   Matrix xs = at;
   model.scaling.scale_inputs(xs);
   RealMatrix h = kernel_matrix(shape, variance, lengthscale, model.x, model.x);
-  h.diagonal().array() += Real{model.noise};
+  h.diagonal() += model.noise.vector(h.rows()).cast<Real>();
   const RealMatrix ks = kernel_matrix(shape, variance, lengthscale, model.x, xs);
   const Eigen::LLT<RealMatrix> llt(h);
   const RealMatrix v = llt.matrixL().solve(ks);

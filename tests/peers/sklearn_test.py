@@ -192,6 +192,31 @@ class FixedHyperparameters(unittest.TestCase):
                 np.testing.assert_allclose(columns["sd_latent"]**2, sd**2 - noise, rtol=0,
                                            atol=1e-8 * np.max(sd**2))
 
+    def test_noise_of_each_row(self):
+        rng = np.random.default_rng(21)
+        known, counts = rng.uniform(0.0, 0.5, size=80), rng.integers(1, 6, size=80)
+        with open(self.path("train.csv"), "w", newline="") as out:
+            table = csv.writer(out)
+            table.writerow(["x0", "x1", "x2", "e", "n", "y"])
+            table.writerows([*map(repr, map(float, (*x, e))), n, repr(float(y))]
+                            for x, e, n, y in zip(self.x, known, counts, self.y))
+        write_csv(self.path("new.csv"), self.new_x, np.zeros(len(self.new_x)))
+        record = run_mercer("fit", self.path("train.csv"), "--target", "y", "--kernel", "rbf",
+                            "--lengthscale", "0.5,1.5,2.5", "--train", "none", "--no-standardize",
+                            "--noise", 0.15, "--noise-column", "e", "--count-column", "n",
+                            "-m", self.path("model.mcr"))
+        # alpha is the variance on the diagonal of each row.
+        regressor = GaussianProcessRegressor(rbf(
+            record["hyperparameters"]["standardised"]["signal_variance"], 0.5, 1.5, 2.5),
+            alpha=0.15 / counts + known, optimizer=None).fit(self.x, self.y)
+        np.testing.assert_allclose(record["log_marginal_likelihood"]["value"],
+                                   regressor.log_marginal_likelihood_value_, rtol=1e-8)
+        mean, sd = regressor.predict(self.new_x, return_std=True)
+        columns = self.predict()
+        np.testing.assert_allclose(columns["mean"], mean, rtol=0, atol=1e-8 * np.abs(mean).max())
+        np.testing.assert_allclose(columns["sd_latent"], sd, rtol=1e-8)
+        np.testing.assert_allclose(columns["sd_obs"]**2, sd**2 + 0.15, rtol=1e-8)
+
     def test_the_error_bound_holds(self):
         for tolerance in (1e-1, 1e-2, 1e-4):
             with self.subTest(tolerance):

@@ -17,8 +17,8 @@ using testing::small_gp;
 
 TEST(Ssor, MatchesTheDefinition) {
   const Index n = 300;  // more than a tile of the triangular solves
-  const auto gp = small_gp({.num_points = n, .lengthscale = 0.2});
-  const Ssor p(gp.kernel_operator, gp.noise);
+  const auto gp = small_gp({.num_points = n, .noise_spread = 30, .lengthscale = 0.2});
+  const Ssor p(gp.kernel_operator, gp.row_noise);
 
   const double w = ssor_relaxation;
   const Matrix& a = gp.a.matrix();

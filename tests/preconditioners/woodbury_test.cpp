@@ -126,7 +126,7 @@ TEST(Woodbury, SameBitsOnAnyNumberOfThreads) {
 TEST(Woodbury, RefusesANoiseThatIsNotPositive) {
   EXPECT_THROW(Woodbury(Matrix::Ones(3, 1), 0.0), InvalidArgument);
   EXPECT_THROW(Woodbury(Matrix::Ones(3, 1), -1.0), InvalidArgument);
-  EXPECT_THROW(Woodbury(Matrix::Ones(3, 1), Vector::Ones(2)), DimensionMismatch);
+  EXPECT_THROW(Woodbury(Matrix::Ones(3, 1), Vector(Vector::Ones(2))), DimensionMismatch);
 }
 
 }  // namespace

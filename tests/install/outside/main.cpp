@@ -23,7 +23,7 @@ int main() {
   const double residual = (y - dense * w).norm() / y.norm();
 
   inference::RegressionProblem problem{.kernel = kernel, .noise = noise};
-  const auto evidence = inference::exact_evidence(problem, x, y, false);
+  const auto evidence = inference::exact_evidence(problem, {x, y}, false);
   linalg::Cholesky factor(dense);
   const double expected =
       -0.5 * y.dot(w.col(0)) - 0.5 * factor.log_det() - 0.5 * n * std::log(2 * std::acos(-1.0));
