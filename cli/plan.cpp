@@ -47,7 +47,7 @@ int run_plan(const Words& words) {
   std::string verb = "fit";
   arguments.positional("DATA", flags.path, "CSV file; - for standard input");
   arguments.group("Plan");
-  arguments.option("--for", "VERB", verb, "fit | solve: the run to plan");
+  arguments.option("--for", "VERB", verb, "fit | solve | predict: the run to plan");
   add_data_options(arguments, flags);
   add_train_options(arguments, train);
   add_method_options(arguments, method);
@@ -55,28 +55,31 @@ int run_plan(const Words& words) {
   if (!arguments.parse(words)) return exit_ok;
 
   apply(run);
-  require_choice("--for", verb, {"fit", "solve"});
+  require_choice("--for", verb, {"fit", "solve", "predict"});
   models::check(method);
   models::check(train);
   if (train.train == "none")
     refuse_train_options(arguments, {"--steps", "--restarts", "--subset"},
                          "--train none learns nothing");
-  if (verb == "solve")
+  if (verb != "fit")
     refuse_train_options(arguments, {"--train", "--steps", "--restarts", "--subset"},
-                         "a solve learns nothing");
+                         fmt::format("{} learns nothing", verb));
   const Console console("plan", run.quiet);
   const auto data = read(flags, console);
   const auto scaled = models::scale(data, !flags.raw_scale);
   const auto problem = models::start_problem(method, scaled.x, scaled.y);
+  const auto purpose = verb == "fit"     ? models::PlanFor::fit
+                       : verb == "solve" ? models::PlanFor::solve
+                                         : models::PlanFor::predict;
   const auto plan =
-      models::make_plan(problem.kernel, problem.noise, scaled.x, method, train,
-                        verb == "fit" ? models::PlanFor::fit : models::PlanFor::solve);
+      models::make_plan(problem.kernel, problem.noise, scaled.x, method, train, purpose);
   if (!run.json) {
     print_out(plan_text(plan));
     return exit_ok;
   }
   Json json = {{"n", plan.n}, {"d", plan.d}, {"for", verb}};
   json.update(plan_json(plan));
+  if (purpose == models::PlanFor::predict) json["variance"] = plan.variance;
   json["data"] = data_json(data, flags.path);
   print_json(json);
   return exit_ok;
