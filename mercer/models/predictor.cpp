@@ -16,8 +16,6 @@
 namespace mercer::models {
 namespace {
 
-// Variances below this share of the prior variance are rounding, not knowledge.
-constexpr double kVarianceFloor = 1e-12;
 // Rows at a time where no solve sets the width.
 constexpr Index kRows = 1024;
 
@@ -33,6 +31,14 @@ MethodOptions prediction_method(const RegressionModel& model, const PredictOptio
     method.preconditioning = {};
   }
   return method;
+}
+
+/// Variances below this share of the prior variance are rounding, not knowledge; true when raised.
+bool raise_to_floor(double& variance, double prior) {
+  const double floor = 1e-12 * prior;
+  if (!(variance < floor)) return false;
+  variance = floor;
+  return true;
 }
 
 /// Kernels that grow with the inputs (linear, poly) overflow far enough out; the first such row.
@@ -218,13 +224,9 @@ Predictor::Impl::Variances Predictor::Impl::exact_variances(const Block& block,
   for (Index i = 0; i < out.latent.size(); ++i) {
     explained.rounded(i) +=
         trend_variance_error(std::max(0.0, trend(i)), prior(i), model.certificate.trend_residual);
-    const double floor = kVarianceFloor * prior(i);
     const double high = out.latent(i) + explained.rounded(i);
     const double low = out.latent(i) - explained.rounded(i) - explained.truncated(i);
-    if (out.latent(i) < floor) {
-      out.latent(i) = floor;
-      ++out.clamped;
-    }
+    out.clamped += raise_to_floor(out.latent(i), prior(i));
     const double sd = std::sqrt(out.latent(i));
     out.sd_error_bound = std::max({out.sd_error_bound, sd - std::sqrt(std::max(0.0, low)),
                                    std::sqrt(std::max(0.0, high)) - sd});
@@ -241,12 +243,8 @@ Predictor::Impl::Variances Predictor::Impl::approximate_variances(
     out.latent = block.prior - local->explained(block.x) + trend_variance(block);
   else
     out.latent = deviations.rowwise().squaredNorm() / static_cast<double>(deviations.cols());
-  for (Index i = 0; i < out.latent.size(); ++i) {
-    const double floor = kVarianceFloor * block.prior(i);
-    if (out.latent(i) >= floor) continue;
-    out.latent(i) = floor;
-    ++out.clamped;
-  }
+  for (Index i = 0; i < out.latent.size(); ++i)
+    out.clamped += raise_to_floor(out.latent(i), block.prior(i));
   return out;
 }
 

@@ -154,7 +154,7 @@ TEST(VarianceMethods, PiecesOfAStreamGiveTheSameNumbersAndTheSameCheck) {
     const Predictor predictor(model, options);
     const auto whole = predictor.predict(at);
     auto sample = predictor.row_sample();
-    for (const auto [first, rows] : {std::pair<Index, Index>{0, 700}, {700, 1}, {701, 1799}}) {
+    for (const auto& [first, rows] : {std::pair<Index, Index>{0, 700}, {700, 1}, {701, 1799}}) {
       const auto piece = predictor.predict(at.middleRows(first, rows), sample);
       EXPECT_LE((whole.sd_latent.segment(first, rows) - piece.sd_latent).cwiseAbs().maxCoeff(),
                 1e-11);
