@@ -101,9 +101,10 @@ struct Predictor::Impl {
   Variances approximate_variances(const Block& block, ConstMatrixView deviations) const;
   // The part of a variance that comes from estimating the trend.
   Vector trend_variance(const Block& block) const;
-  // u = H^-1 b so well that what is left of u'r is a thousandth of the noise; throws otherwise.
-  void solve(ConstMatrixView b, MatrixView u, std::int64_t& matvecs,
-             const Observer& observer) const;
+  // u = H^-1 b so well that |r|^2/s2 is below a thousandth of the noise; throws when that is not
+  // reached. Returns r = b - H u.
+  Matrix solve(ConstMatrixView b, MatrixView u, std::int64_t& matvecs,
+               const Observer& observer) const;
   void to_target_units(Predictions& p) const;
   // The draws, made when they are first needed.
   const inference::PathwiseDraws& make_draws(std::int64_t& matvecs, const Observer& observer);
@@ -159,13 +160,14 @@ Predictor::Impl::Explained Predictor::Impl::explained_directly(ConstMatrixView c
   return out;
 }
 
-void Predictor::Impl::solve(ConstMatrixView b, MatrixView u, std::int64_t& matvecs,
-                            const Observer& observer) const {
+Matrix Predictor::Impl::solve(ConstMatrixView b, MatrixView u, std::int64_t& matvecs,
+                              const Observer& observer) const {
   // Default: the variance of f is known to a thousandth of the noise variance or better.
   const double largest = b.colwise().norm().maxCoeff();
   const double tolerance = options.tolerance.value_or(
       std::clamp(std::sqrt(1e-3) * system->noise() / std::max(largest, 1e-300), 1e-10, 1e-2));
-  const auto report = system->solve(b, u, tolerance, observer);
+  Matrix r;
+  const auto report = system->solve(b, u, tolerance, observer, &r);
   matvecs += report.matvecs;
   if (report.stop == StopReason::interrupted) throw Interrupted("interrupted while predicting");
   if (report.stop != StopReason::converged)
@@ -176,6 +178,7 @@ void Predictor::Impl::solve(ConstMatrixView b, MatrixView u, std::int64_t& matve
                       : "variances were",
         tolerance, to_string(report.stop), report.iterations, report.relative_residual,
         approximate() ? "--check-rows 0" : "--variance vecchia or none"));
+  return r;
 }
 
 // For u with residual r = k* - H u:  k*'H^-1 k* = k*'u + u'r + r'H^-1 r, and the last term lies in
@@ -185,10 +188,7 @@ Predictor::Impl::Explained Predictor::Impl::explained_by_solves(ConstMatrixView 
                                                                 std::int64_t& matvecs,
                                                                 const Observer& observer) const {
   Matrix u = Matrix::Zero(cross.rows(), cross.cols());
-  solve(cross, u, matvecs, observer);
-  Matrix r(cross.rows(), cross.cols());
-  system->residual(cross, u, r);
-  matvecs += cross.cols();
+  const Matrix r = solve(cross, u, matvecs, observer);
   Explained explained{Vector(cross.cols()), Vector(cross.cols()), rounding.iterative(prior, u)};
   Vector correction(cross.cols());
   const auto count = static_cast<std::size_t>(cross.cols());
