@@ -81,7 +81,7 @@ Resolved solve_again(const Simulated& data, const models::RegressionModel& model
   Resolved out;
   out.fit = models::fit(data.train, options, console.progress());
   models::PredictOptions means;
-  means.variance = false;
+  means.variance.method = "none";
   out.predictions = models::Predictor(out.fit.model, means).predict(data.test_inputs);
   return out;
 }

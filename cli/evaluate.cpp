@@ -7,6 +7,7 @@
 #include "cli/record.hpp"
 #include "cli/row_source.hpp"
 #include "cli/shared_options.hpp"
+#include "cli/variances.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
@@ -32,6 +33,7 @@ int run_evaluate(const Words& words) {
   arguments.flag("--drop-missing", rows.drop_missing,
                  "leave out rows with a missing input instead of refusing");
   arguments.group("Method");
+  add_variance_options(arguments, options.variance);
   arguments.bytes("--memory", options.memory,
                   "memory to stay inside, as 8G or 500M\n[default: 80 % of what is free]");
   arguments.option("--seed", "S", seed, "[default: that of the model]");
@@ -39,6 +41,7 @@ int run_evaluate(const Words& words) {
   if (!arguments.parse(words)) return exit_ok;
 
   apply(run);
+  models::check(options.variance);
   const Timer timer;
   const Console console("evaluate", run.quiet);
   auto model = load_model(model_path);
@@ -47,22 +50,28 @@ int run_evaluate(const Words& words) {
   data::PredictBlock block;
   bool more = source.next(block);
   if (!more) throw DataError(fmt::format("{}: there are no rows with a target", data_path));
+  options.variance.rows = block.rows();  // at least
   const models::Predictor predictor(std::move(model), options);
   const auto progress = source.progress(console);
   models::ScoreKeeper keeper;
+  VarianceRecord variances{predictor.plan().variance};
+  auto sample = predictor.row_sample();
   for (; more; more = source.next(block)) {
-    const auto predictions = source.predict(predictor, block, progress);
+    const auto predictions = source.predict(predictor, block, sample, progress);
     keeper.add(block.target, predictions.mean, predictions.sd_obs);
+    variances.add(predictions);
   }
+  variances.error = predictor.sd_error(sample, progress);
   clear_progress_line();
   source.report(console);
   const auto scores = keeper.scores();
   if (!run.json) {
-    print_out(fmt::format("{} on {} of {}\n\n{}", model_path, plural(scores.n, "row"), data_path,
-                          scores_text(scores)));
+    print_out(fmt::format("{} on {} of {}\n\n{}{}", model_path, plural(scores.n, "row"), data_path,
+                          scores_text(scores), variances_text(variances)));
     return exit_ok;
   }
   Json json = scores_json(scores);
+  put_variances(json, variances);
   json["rows_missing_target"] = source.stream().rows_missing_target();
   json["rows_dropped_missing"] = source.stream().rows_dropped_missing();
   json["model"] = model_path;

@@ -10,6 +10,7 @@
 #include "cli/record.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/suggest.hpp"
+#include "cli/variances.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
@@ -72,21 +73,29 @@ void check(const FitCommand& command) {
     throw InvalidArgument("--checkpoint and --model name the same file; name two");
 }
 
-models::RegressionScores score(const models::RegressionModel& model, const data::Dataset& test,
-                               const FitCommand& command, const Console& console) {
+struct HeldOut {
+  models::RegressionScores scores;
+  VarianceRecord variances;
+};
+
+HeldOut score(const models::RegressionModel& model, const data::Dataset& test,
+              const FitCommand& command, const Console& console) {
   models::PredictOptions options;
   options.memory = command.fit.method.memory;
+  options.variance.rows = test.size();
   const models::Predictor predictor(model, options);
   const auto predictions = predictor.predict(test.inputs, console.progress(), test.noise);
   models::ScoreKeeper keeper;
   keeper.add(test.target, predictions.mean, predictions.sd_obs);
-  return keeper.scores();
+  HeldOut out{keeper.scores(), {predictor.plan().variance, 0.0, predictions.sd_error}};
+  out.variances.add(predictions);
+  return out;
 }
 
 struct FitRun {
   data::Dataset data;  // what was learned from
   models::FitResult result;
-  std::optional<models::RegressionScores> scores;
+  std::optional<HeldOut> held_out;
   bool converged = false;
   bool written = false;
   double seconds = 0;
@@ -108,7 +117,7 @@ FitRun execute(FitCommand& command, const Console& console) {
   tell(run.data, console);
   run.result = models::fit(run.data, command.fit, console.progress());
   run.converged = run.result.solve.stop == StopReason::converged;
-  if (test) run.scores = score(run.result.model, *test, command, console);
+  if (test) run.held_out = score(run.result.model, *test, command, console);
   clear_progress_line();
   if (run.converged || command.keep_unconverged) {
     run.result.model.save(command.model_path);
@@ -186,7 +195,10 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
   json["seconds"] = std::move(seconds);
   json["peak_rss_bytes"] = peak_rss_bytes();
   json["data"] = data_json(run.data, command.data.path);
-  if (run.scores) json["evaluation"] = scores_json(*run.scores);
+  if (run.held_out) {
+    json["evaluation"] = scores_json(run.held_out->scores);
+    put_variances(json["evaluation"], run.held_out->variances);
+  }
   json["model"] = run.written ? Json(command.model_path) : Json(nullptr);
   return json;
 }
@@ -250,9 +262,11 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
                       duration(run.seconds), duration(result.training.seconds),
                       duration(result.build_seconds + result.solve.seconds),
                       format_bytes(static_cast<double>(peak_rss_bytes())));
-  if (run.scores)
-    text +=
-        fmt::format("Held out     {}\n{}", plural(run.scores->n, "row"), scores_text(*run.scores));
+  if (run.held_out) {
+    const auto& scores = run.held_out->scores;
+    text += fmt::format("Held out     {}\n{}", plural(scores.n, "row"), scores_text(scores)) +
+            variances_text(run.held_out->variances);
+  }
   if (run.written)
     text += fmt::format("Written      {0}\n\nNext: mercer predict {0} NEW.csv -o predictions.csv\n",
                         command.model_path);

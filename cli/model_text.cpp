@@ -79,6 +79,7 @@ std::string scores_text(const models::RegressionScores& scores) {
   table.row({"smse", scores.smse ? number(*scores.smse) : "none",
              scores.smse ? "squared error over the variance of the target"
                          : "squared error over the variance of the target, which does not vary"});
+  if (!scores.has_sd) return table.text();
   table.row({"nll", number(scores.nll), "mean negative log density"});
   table.row({"crps", number(scores.crps), "continuous ranked probability score"});
   table.row({"coverage90", fmt::format("{:.1f} %", 100 * scores.coverage90),

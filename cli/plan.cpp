@@ -49,7 +49,7 @@ int run_plan(const Words& words) {
   bool no_merge = false;
   arguments.positional("DATA", flags.path, "CSV file; - for standard input");
   arguments.group("Plan");
-  arguments.option("--for", "VERB", verb, "fit | solve: the run to plan");
+  arguments.option("--for", "VERB", verb, "fit | solve | predict: the run to plan");
   add_data_options(arguments, flags);
   add_noise_options(arguments, flags);
   add_merge_option(arguments, no_merge);
@@ -59,32 +59,36 @@ int run_plan(const Words& words) {
   if (!arguments.parse(words)) return exit_ok;
 
   apply(run);
-  require_choice("--for", verb, {"fit", "solve"});
+  require_choice("--for", verb, {"fit", "solve", "predict"});
   models::check(method);
   models::check(train);
   if (train.train == "none")
     refuse_train_options(arguments,
                          {"--steps", "--restarts", "--subset", "--probes", "--probe-kind"},
                          "--train none learns nothing");
-  if (verb == "solve")
+  if (verb != "fit")
     refuse_train_options(arguments,
                          {"--train", "--steps", "--restarts", "--subset", "--probes",
                           "--probe-kind", "--no-merge"},
-                         "a solve learns nothing and merges nothing");
+                         fmt::format("{} learns nothing and merges nothing", verb));
   const Console console("plan", run.quiet);
   const auto data = read(flags, console);
   auto [scaling, rows] = models::scale(data, !flags.raw_scale);
   const auto problem = models::start_problem(method, rows.x, rows.y);
   if (verb == "fit" && !no_merge) rows = models::merge_replicates(std::move(rows));
-  const auto plan = models::make_plan(
-      problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x, method, train,
-      verb == "fit" ? models::PlanFor::fit : models::PlanFor::solve);
+  const auto purpose = verb == "fit"     ? models::PlanFor::fit
+                       : verb == "solve" ? models::PlanFor::solve
+                                         : models::PlanFor::predict;
+  const auto plan =
+      models::make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
+                        method, train, purpose);
   if (!run.json) {
     print_out(plan_text(plan));
     return exit_ok;
   }
   Json json = {{"n", plan.n}, {"d", plan.d}, {"for", verb}};
   json.update(plan_json(plan));
+  if (purpose == models::PlanFor::predict) json["variance"] = plan.variance;
   json["data"] = data_json(data, flags.path);
   print_json(json);
   return exit_ok;

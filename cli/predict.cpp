@@ -12,6 +12,7 @@
 #include "cli/record.hpp"
 #include "cli/row_source.hpp"
 #include "cli/shared_options.hpp"
+#include "cli/variances.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
@@ -28,6 +29,7 @@ struct PredictCommand {
   models::PredictOptions options;
   std::optional<std::uint64_t> seed;
   bool no_variance = false;
+  std::optional<Index> samples;
   bool with_inputs = false;
   bool drop_missing = false;
 };
@@ -35,21 +37,31 @@ struct PredictCommand {
 struct Totals {
   Index rows = 0;
   double largest_bound = 0;
-  double sd_error_bound = 0;
+  VarianceRecord variances;
   Index clamped = 0;
   std::int64_t matvecs = 0;
   double seconds = 0;
 };
 
 struct Column {
-  const char* name;
+  std::string name;
   Vector values;
 };
 
-std::vector<Column> columns_of(const models::Predictions& p, bool variance) {
-  if (!variance) return {{"mean", p.mean}, {"error_bound", p.error_bound}};
-  return {{"mean", p.mean},          {"sd_latent", p.sd_latent}, {"sd_obs", p.sd_obs},
-          {"q05", p.quantile(0.05)}, {"q95", p.quantile(0.95)},  {"error_bound", p.error_bound}};
+// Of predictions, or of none for the names.
+std::vector<Column> columns_of(const models::Predictions& p,
+                               const models::VarianceOptions& options) {
+  std::vector<Column> columns = {{"mean", p.mean}};
+  if (options.method != "none")
+    columns.insert(columns.end(), {{"sd_latent", p.sd_latent},
+                                   {"sd_obs", p.sd_obs},
+                                   {"q05", p.quantile(0.05)},
+                                   {"q95", p.quantile(0.95)}});
+  columns.push_back({"error_bound", p.error_bound});
+  for (Index s = 0; s < options.joint_samples; ++s)
+    columns.push_back({fmt::format("sample_{}", s + 1),
+                       s < p.samples.cols() ? Vector(p.samples.col(s)) : Vector()});
+  return columns;
 }
 
 // The raw columns that the encoded inputs of a row came from.
@@ -76,13 +88,13 @@ class Sink {
     std::vector<std::string> header;
     if (command.with_inputs)
       for (const auto& column : schema.inputs) header.push_back(column.name);
-    for (const auto& column : columns_of(models::Predictions(), !command.no_variance))
-      header.emplace_back(column.name);
+    for (auto& column : columns_of(models::Predictions(), command.options.variance))
+      header.push_back(std::move(column.name));
     if (!as_json_) writer_.emplace(command.output, std::move(header));
   }
 
   void add(const Matrix& inputs, const models::Predictions& predictions) {
-    const auto columns = columns_of(predictions, !command_.no_variance);
+    const auto columns = columns_of(predictions, command_.options.variance);
     if (as_json_) {
       for (const auto& column : columns)
         for (const double value : column.values) json_[column.name].push_back(value);
@@ -112,7 +124,7 @@ class Sink {
 Json predict_json(const PredictCommand& command, const Totals& totals, Json columns) {
   Json json = {{"n", totals.rows}, {"model", command.model_path}, {"output", command.output}};
   put(json, "largest_error_bound", totals.largest_bound);
-  if (!command.no_variance) put(json, "sd_error_bound", totals.sd_error_bound);
+  put_variances(json, totals.variances);
   json["clamped_variances"] = totals.clamped;
   json["matvecs"] = totals.matvecs;
   put(json, "seconds", totals.seconds);
@@ -129,17 +141,23 @@ Json execute(const PredictCommand& command, const Console& console, Totals& tota
                    {data::TargetUse::ignored, command.drop_missing});
   data::PredictBlock block;
   bool more = source.next(block);
-  const models::Predictor predictor(std::move(model), command.options);
+  auto options = command.options;
+  options.variance.rows = block.rows();  // at least
+  const models::Predictor predictor(std::move(model), options);
+  totals.variances.method = predictor.plan().variance;
   Sink sink(command, predictor.model().schema);
   const auto progress = source.progress(console);
+  auto sample = predictor.row_sample();
   for (; more; more = source.next(block)) {
-    const auto predictions = source.predict(predictor, block, progress);
+    const auto predictions = source.predict(predictor, block, sample, progress);
     sink.add(block.inputs, predictions);
+    totals.variances.add(predictions);
     totals.largest_bound = std::max(totals.largest_bound, predictions.error_bound.maxCoeff());
-    totals.sd_error_bound = std::max(totals.sd_error_bound, predictions.sd_error_bound);
     totals.clamped += predictions.clamped_variances;
     totals.matvecs += predictions.matvecs;
   }
+  totals.variances.error = predictor.sd_error(sample, progress);
+  if (totals.variances.error) totals.matvecs += totals.variances.error->matvecs;
   clear_progress_line();
   totals.rows = source.rows();
   source.report(console);
@@ -149,6 +167,9 @@ Json execute(const PredictCommand& command, const Console& console, Totals& tota
 }
 
 void check(const PredictCommand& command) {
+  models::check(command.options.variance);
+  if (command.samples && *command.samples < 1)
+    throw InvalidArgument(fmt::format("--samples is {}, but must be positive", *command.samples));
   if (command.options.tolerance && !BelowOne::holds(*command.options.tolerance))
     throw InvalidArgument(fmt::format("--tolerance is {}, but must be {}",
                                       *command.options.tolerance, BelowOne::text));
@@ -173,11 +194,16 @@ int run_predict(const Words& words) {
   arguments.group("Output");
   arguments.option("-o,--output", "FILE", command.output,
                    "CSV to write; - is standard output; .gz packs it");
-  arguments.flag("--no-variance", command.no_variance, "only mean and error_bound, which is quick");
+  arguments.flag("--no-variance", command.no_variance,
+                 "--variance none: only mean and error_bound, which is quick");
+  arguments.option("--samples", "n", command.samples,
+                   "n joint draws of f as columns sample_1 .. sample_n; the\nsame functions for "
+                   "every file, whatever piece of it");
   arguments.flag("--with-inputs", command.with_inputs, "copy the model's input columns in front");
   arguments.flag("--drop-missing", command.drop_missing,
                  "leave out rows with a missing input instead of refusing");
   arguments.group("Method");
+  add_variance_options(arguments, command.options.variance);
   arguments.option("--solver", "NAME", command.options.solver,
                    fmt::format("for variances: {}", fmt::join(models::solver_names(), " | ")));
   arguments.option("--tolerance", "E", command.options.tolerance,
@@ -189,11 +215,14 @@ int run_predict(const Words& words) {
   if (!arguments.parse(words)) return exit_ok;
 
   apply(command.run);
+  if (command.no_variance && arguments.given("--variance"))
+    throw InvalidArgument("--no-variance is --variance none; give one of them");
+  if (command.no_variance) command.options.variance.method = "none";
+  command.options.variance.joint_samples = command.samples.value_or(0);
   check(command);
   models::MethodOptions solver_check;
   solver_check.solver = command.options.solver;
   models::check(solver_check);
-  command.options.variance = !command.no_variance;
   const Console console("predict", command.run.quiet);
   Totals totals;
   Json columns = execute(command, console, totals);
@@ -206,9 +235,11 @@ int run_predict(const Words& words) {
     print_json(predict_json(command, totals, std::move(columns)));
   else if (command.output != "-")
     print_out(
-        fmt::format("Predicted    {} into {} in {}; every mean is within {} of the exact one\n",
+        fmt::format("Predicted    {} into {} in {}; every mean is within {} of the exact one\n{}",
                     plural(totals.rows, "row"), command.output, duration(totals.seconds),
-                    number(totals.largest_bound, 3)));
+                    number(totals.largest_bound, 3), variances_text(totals.variances)));
+  else if (const auto text = variances_sentence(totals.variances); !text.empty())
+    console.note("variances " + text);
   return exit_ok;
 }
 

@@ -137,10 +137,15 @@ Json scores_json(const models::RegressionScores& scores) {
     json["smse"] = nullptr;
     json["smse_reason"] = "the targets do not vary: there is no variance to compare with";
   }
-  put(json, "nll", scores.nll);
-  put(json, "crps", scores.crps);
-  put(json, "coverage90", scores.coverage90);
-  put(json, "coverage95", scores.coverage95);
+  for (const auto& [name, value] : {std::pair("nll", scores.nll),
+                                    {"crps", scores.crps},
+                                    {"coverage90", scores.coverage90},
+                                    {"coverage95", scores.coverage95}})
+    if (scores.has_sd)
+      put(json, name, value);
+    else
+      json[name] = nullptr;
+  if (!scores.has_sd) json["nll_reason"] = "--variance none: there is no predictive distribution";
   return json;
 }
 

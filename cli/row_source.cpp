@@ -35,10 +35,10 @@ bool RowSource::next(data::PredictBlock& block) {
 }
 
 models::Predictions RowSource::predict(const models::Predictor& predictor,
-                                       const data::PredictBlock& block,
+                                       const data::PredictBlock& block, models::RowSample& sample,
                                        const models::ProgressCallback& progress) const {
   try {
-    return predictor.predict(block.inputs, progress, block.noise);
+    return predictor.predict(block.inputs, sample, progress, block.noise);
   } catch (const models::PredictionOverflow& error) {
     throw DataError(fmt::format("{}: line {}: {}", name_,
                                 block.lines[static_cast<std::size_t>(error.row)], error.reason));

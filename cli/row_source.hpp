@@ -19,6 +19,7 @@ class RowSource {
 
   /// Predictions for a block of them; a row that overflows is named by its line (DataError).
   models::Predictions predict(const models::Predictor& predictor, const data::PredictBlock& block,
+                              models::RowSample& sample,
                               const models::ProgressCallback& progress) const;
 
   /// Progress over the whole file, whatever a single block reports.

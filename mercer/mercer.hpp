@@ -14,6 +14,7 @@
 #include "mercer/models/plan.hpp"             // what a run would cost, before it starts
 #include "mercer/models/regression.hpp"       // fit, solve, RegressionModel, Predictor
 #include "mercer/models/scores.hpp"           // rmse, nll, crps, coverage
+#include "mercer/models/sd_error.hpp"         // the measured error of approximate variances
 #include "mercer/models/simulate.hpp"         // draws from a Gaussian process
 #include "mercer/models/version.hpp"
 
@@ -35,8 +36,9 @@
 #include "mercer/inference/choice.hpp"
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/inference/mean_function.hpp"
-#include "mercer/inference/noise.hpp"   // of each row; what merging takes away
-#include "mercer/inference/speeds.hpp"  // from flops and products to seconds
+#include "mercer/inference/noise.hpp"     // of each row; what merging takes away
+#include "mercer/inference/pathwise.hpp"  // draws from the posterior that are functions
+#include "mercer/inference/speeds.hpp"    // from flops and products to seconds
 #include "mercer/inference/system.hpp"
 
 // report: pictures of results.
@@ -48,6 +50,7 @@
 #include "mercer/optim/replay.hpp"  // a log of evaluations, for resuming
 
 // preconditioners, and the approximations of K they are made from.
+#include "mercer/approximations/local_variance.hpp"  // given the nearest points only
 #include "mercer/approximations/pivoted_cholesky.hpp"
 #include "mercer/approximations/rpcholesky.hpp"  // can be grown
 #include "mercer/approximations/vecchia.hpp"     // sparse factor of the inverse

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -74,8 +75,32 @@ Neighbours nearest_earlier(const PointColumns& z, Index count);
 bool falls_with_distance(const kernels::Kernel& kernel);
 
 /// Inputs over the shortest lengthscale of each among leaves of a distance, as columns, the middle
-/// taken out and scaled to at most 1; no rows when the kernel has no such leaf.
+/// of x taken out and scaled so that x lies within 1; no rows when the kernel has no such leaf.
+class ScaledMetric {
+ public:
+  ScaledMetric(const kernels::Kernel& kernel, ConstMatrixView x);
+  PointColumns operator()(ConstMatrixView points) const;
+
+ private:
+  Vector middle_, weight_;
+};
+/// x in its own metric.
 PointColumns scaled_points(const kernels::Kernel& kernel, ConstMatrixView x);
+
+/// Points prepared once for finding those nearest to new ones.
+class NearestPoints {
+ public:
+  explicit NearestPoints(PointColumns z);
+  ~NearestPoints();
+  NearestPoints(NearestPoints&&) noexcept;
+  /// out: the `count` points nearest to each column of q, ascending; count is at most their number.
+  void find(const PointColumns& q, Index count, std::int32_t* out) const;
+
+ private:
+  friend Neighbours nearest_earlier(const PointColumns& z, Index count);
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 /// Single entries of K that most_correlated evaluates, for the planner (any kernel: from above).
 double neighbours_kernel_values(Index n, Index count, bool residual);

@@ -83,10 +83,12 @@ struct RegularizedSystem::Impl {
     noise.add_product(-1.0, x, r);
   }
   void build_iterative(const kernels::Kernel& kernel, const Matrix& x);
-  void measure(ConstMatrixView b, ConstMatrixView x, SystemReport& report) const;
-  SystemReport solve_directly(ConstMatrixView b, MatrixView x) const;
+  // The true residual, handed out unless null, and what the report says of it.
+  void measure(ConstMatrixView b, ConstMatrixView x, Matrix* handed_out,
+               SystemReport& report) const;
+  SystemReport solve_directly(ConstMatrixView b, MatrixView x, Matrix* handed_out) const;
   SystemReport solve_iteratively(ConstMatrixView b, MatrixView x, double tolerance,
-                                 const Observer& observer) const;
+                                 const Observer& observer, Matrix* handed_out) const;
 };
 
 void RegularizedSystem::Impl::build_iterative(const kernels::Kernel& kernel, const Matrix& x) {
@@ -107,7 +109,7 @@ void RegularizedSystem::Impl::build_iterative(const kernels::Kernel& kernel, con
   preconditioner_report = std::move(built.report);
 }
 
-void RegularizedSystem::Impl::measure(ConstMatrixView b, ConstMatrixView x,
+void RegularizedSystem::Impl::measure(ConstMatrixView b, ConstMatrixView x, Matrix* handed_out,
                                       SystemReport& report) const {
   Matrix r(b.rows(), b.cols());
   residual(b, x, r);
@@ -119,27 +121,30 @@ void RegularizedSystem::Impl::measure(ConstMatrixView b, ConstMatrixView x,
         std::max(report.relative_residual, report.residual_norms(j) / (scale > 0 ? scale : 1.0));
   }
   report.matvecs += b.cols();
+  if (handed_out != nullptr) *handed_out = std::move(r);
 }
 
-SystemReport RegularizedSystem::Impl::solve_directly(ConstMatrixView b, MatrixView x) const {
+SystemReport RegularizedSystem::Impl::solve_directly(ConstMatrixView b, MatrixView x,
+                                                     Matrix* handed_out) const {
   SystemReport report;
   x = b;
   factor->solve_in_place(x);
-  measure(b, x, report);
+  measure(b, x, handed_out, report);
   report.stop =
       report.relative_residual <= choice.tolerance ? StopReason::converged : StopReason::stagnation;
   return report;
 }
 
 SystemReport RegularizedSystem::Impl::solve_iteratively(ConstMatrixView b, MatrixView x,
-                                                        double tolerance,
-                                                        const Observer& observer) const {
+                                                        double tolerance, const Observer& observer,
+                                                        Matrix* handed_out) const {
   krylov::SolverOptions options;
   options.tolerance = tolerance;
   options.max_iterations = choice.max_iterations;
   krylov::SolverContext context;
   context.preconditioner = preconditioner.get();
   context.observer = observer;
+  context.residual = handed_out;
   const linalg::ShiftedOperator high(*k.exact, noise);
   const linalg::ShiftedOperator low(k.fast ? *k.fast : *k.exact, noise);
   if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
@@ -159,7 +164,7 @@ SystemReport RegularizedSystem::Impl::solve_iteratively(ConstMatrixView b, Matri
   report.relative_residual = result.relative_residual;
   if (single) {
     // What is promised is the residual in double: single precision may not claim more than that.
-    measure(b, x, report);
+    measure(b, x, handed_out, report);
     if (report.stop == StopReason::converged && report.relative_residual > tolerance)
       report.stop = StopReason::stagnation;
   }
@@ -193,21 +198,17 @@ SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x,
 }
 
 SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
-                                      const Observer& observer) const {
+                                      const Observer& observer, Matrix* residual) const {
   if (b.rows() != impl_->k.exact->size())
     throw DimensionMismatch("solve: rows of b", b.rows(), "number of points",
                             impl_->k.exact->size());
   const Timer timer;
   const double built_before = impl_->adaptive ? impl_->adaptive->build_seconds() : 0;
-  auto report = impl_->factor ? impl_->solve_directly(b, x)
-                              : impl_->solve_iteratively(b, x, tolerance, observer);
+  auto report = impl_->factor ? impl_->solve_directly(b, x, residual)
+                              : impl_->solve_iteratively(b, x, tolerance, observer, residual);
   report.seconds = timer.seconds();
   if (impl_->adaptive) report.seconds -= impl_->adaptive->build_seconds() - built_before;
   return report;
-}
-
-void RegularizedSystem::residual(ConstMatrixView b, ConstMatrixView x, MatrixView r) const {
-  impl_->residual(b, x, r);
 }
 
 const SystemChoice& RegularizedSystem::choice() const { return impl_->choice; }

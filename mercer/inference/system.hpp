@@ -47,12 +47,9 @@ class RegularizedSystem {
 
   /// x = H^-1 b; x is the first guess of iterative methods (zeros are fine).
   SystemReport solve(ConstMatrixView b, MatrixView x, const Observer& observer = {}) const;
-  /// The same with another tolerance.
+  /// The same with another tolerance; `residual`, when not null, becomes b - H x, in double.
   SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance,
-                     const Observer& observer = {}) const;
-
-  /// r = b - H x, in double; one product per column.
-  void residual(ConstMatrixView b, ConstMatrixView x, MatrixView r) const;
+                     const Observer& observer = {}, Matrix* residual = nullptr) const;
 
   const SystemChoice& choice() const;
   /// D, the noise variances of H, jitter included.

@@ -55,6 +55,8 @@ struct SolverContext {
   /// A cheaper stand-in for A, used for the products of the iteration; residuals are then checked
   /// and replaced with A itself (see refinement.hpp). A is used throughout when null.
   const linalg::LinearOperator* low_precision = nullptr;
+  /// When not null it becomes b - A x, as computed for the last check: no further product.
+  Matrix* residual = nullptr;
 };
 
 /// The coefficients of one column's conjugate gradients: x += alpha p, p = z + beta p. beta[k]

@@ -94,6 +94,24 @@ void check(const MethodOptions& options) {
         options.preconditioner, options.solver));
 }
 
+std::vector<std::string> variance_names() {
+  return {"auto", "exact", "vecchia", "samples", "none"};
+}
+
+void check(const VarianceOptions& options) {
+  validate(options);
+  check_choice("variance", options.method, variance_names());
+  const auto only_for = [&](const char* option, bool given,
+                            std::initializer_list<const char*> methods) {
+    if (!given || options.method == "auto") return;
+    if (std::find(methods.begin(), methods.end(), options.method) == methods.end())
+      throw InvalidArgument(fmt::format("{} means nothing for --variance {}; it is for {}", option,
+                                        options.method, fmt::join(methods, " and ")));
+  };
+  only_for("--neighbours", options.neighbours.has_value(), {"vecchia"});
+  only_for("--check-rows", options.check_rows.has_value(), {"vecchia", "samples"});
+}
+
 void check(const TrainOptions& options) {
   validate(options);
   check_choice("training method", options.train,

@@ -1,6 +1,7 @@
 // What a user may ask for. `auto` (or unset) leaves the choice to the plan.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -66,11 +67,42 @@ void visit_fields(TrainOptions& o, Visitor&& field) {
   field("--subset", o.subset, Positive{});
 }
 
+/// How predictions find the variances of f: docs/methods/variances.md.
+struct VarianceOptions {
+  std::string method = "auto";      // auto | exact | vecchia | samples | none
+  std::optional<Index> neighbours;  // vecchia: training points to condition on; 100 when unset
+  Index draws = 64;                 // samples: draws that a variance is taken over
+  Index joint_samples = 0;          // draws of f that are returned as well
+  /// Rows whose variance is also solved for exactly when the method is not exact, to measure its
+  /// error; 64 when unset, 0: not measured.
+  std::optional<Index> check_rows;
+  Index rows =
+      1000;  // test rows to expect, for estimates: `auto` is exact while that is affordable
+
+  /// Draws that are made when any are.
+  Index draws_needed() const {
+    return method == "samples" ? std::max(draws, joint_samples) : joint_samples;
+  }
+  Index neighbours_or_default() const { return neighbours.value_or(100); }
+  Index check_rows_or_default() const { return check_rows.value_or(64); }
+};
+
+template <class Visitor>
+void visit_fields(VarianceOptions& o, Visitor&& field) {
+  field("--neighbours", o.neighbours, Positive{});
+  field("draws", o.draws, Positive{});
+  field("--samples", o.joint_samples, NonNegative{});
+  field("--check-rows", o.check_rows, NonNegative{});
+  field("rows", o.rows, NonNegative{});
+}
+
 /// Checks names and numbers; throws InvalidArgument with the choices there are.
 void check(const MethodOptions& options);
 void check(const TrainOptions& options);
+void check(const VarianceOptions& options);
 
-/// The names that --solver and --preconditioner take.
+/// The names that --variance, --solver and --preconditioner take.
+std::vector<std::string> variance_names();
 std::vector<std::string> solver_names();
 std::vector<std::string> preconditioner_names();
 /// The options of preconditioners that the user gave, landmarks and seed included.

@@ -12,6 +12,7 @@
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/models/full_training.hpp"
+#include "mercer/models/variance_plan.hpp"
 #include "mercer/operators/cost.hpp"
 #include "mercer/operators/stored_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
@@ -47,7 +48,6 @@ constexpr double kEvaluationsFromScratch = 60;
 constexpr double kEvaluationsFromGoodStart = 20;
 constexpr Index kDirectVarianceBlock = 256;
 constexpr Index kIterativeVarianceBlock = 64;
-constexpr double kPredictRows = 1000;  // test rows that a prediction estimate is for
 
 // `auto` stores K only when that is estimated to save a third of the time.
 constexpr double kStoredHandicap = 1.5;
@@ -68,6 +68,7 @@ struct Problem {
   inference::Speeds speed;
   double prior_variance;  // mean of k(x, x)
   double free_bytes;      // what the budget leaves
+  double test_columns;    // right-hand sides of a prediction, in blocks
   Index n() const { return x.rows(); }
   Index d() const { return x.cols(); }
   Problem at_nominal_speed() const {
@@ -116,7 +117,7 @@ Candidate direct_candidate(const Problem& p, SystemChoice choice) {
       linalg::cholesky_flops(p.n()) / p.speed.flops + n * n * p.speed.pair_seconds_double;
   if (p.purpose == PlanFor::predict) {
     c.row.bytes += 16 * n * static_cast<double>(kDirectVarianceBlock);
-    c.row.seconds += kPredictRows * n * n / p.speed.flops;
+    c.row.seconds += p.test_columns * n * n / p.speed.flops;
   }
   c.row.allowed = asked(p.method.solver, "cholesky") && asked(p.method.op, "stored") &&
                   (p.method.precision == "auto" || p.method.precision == "double") &&
@@ -185,7 +186,7 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
     c.row.note +=
         fmt::format(", up to {} if a larger rank pays", format_bytes(other_bytes + largest_bytes));
   if (p.purpose == PlanFor::predict)
-    c.row.seconds = build + kPredictRows / columns * iterations * per_iteration;
+    c.row.seconds = build + std::ceil(p.test_columns / columns) * iterations * per_iteration;
   c.row.allowed = asked(p.method.solver, choice.solver) &&
                   asked(p.method.op, to_string(choice.op)) &&
                   asked(p.method.precision, to_string(choice.precision)) &&
@@ -205,7 +206,7 @@ std::vector<Candidate> solve_candidates(const Problem& p) {
   if (base.solver == "auto" || base.solver == "cholesky")
     base.solver = needs_flexible(names.front()) ? "fcg" : "cg";
   if (p.purpose == PlanFor::predict)
-    base.expected_solves = kPredictRows / static_cast<double>(p.columns());
+    base.expected_solves = std::ceil(p.test_columns / static_cast<double>(p.columns()));
   for (const auto op : {OperatorKind::tiled, OperatorKind::stored}) {
     for (const auto precision :
          {SolvePrecision::mixed, SolvePrecision::float64, SolvePrecision::float32}) {
@@ -428,7 +429,8 @@ void plan_training(const Problem& p, const TrainOptions& train, Plan& plan) {
   plan.rows.insert(plan.rows.end(), rows_here.begin(), rows_here.end());
 }
 
-void plan_system(const Problem& p, Plan& plan) {
+// Returns the seconds of the choice on a typical machine.
+double plan_system(const Problem& p, Plan& plan) {
   auto candidates = solve_candidates(p);
   const auto nominal = solve_candidates(p.at_nominal_speed());
   for (std::size_t i = 0; i < candidates.size(); ++i)
@@ -456,6 +458,7 @@ void plan_system(const Problem& p, Plan& plan) {
                       ? "a factorisation of so few rows takes about a second"
                       : "the quickest that fits, by estimate");
   plan.rows.insert(plan.rows.end(), rows.begin(), rows.end());
+  return best->nominal_seconds;
 }
 
 }  // namespace
@@ -470,9 +473,11 @@ double memory_budget(const MethodOptions& method, double base) {
 }
 
 Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
-               const MethodOptions& method, const TrainOptions& train, PlanFor purpose) {
+               const MethodOptions& method, const TrainOptions& train, PlanFor purpose,
+               const VarianceOptions& variance) {
   check(method);
   check(train);
+  check(variance);
   Plan plan;
   plan.n = x.rows();
   plan.d = x.cols();
@@ -490,10 +495,18 @@ Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
                   purpose,
                   plan.calibration,
                   kernel.diagonal(x.topRows(sample)).mean(),
-                  plan.budget_bytes - plan.base_bytes};
+                  plan.budget_bytes - plan.base_bytes,
+                  0};
   refuse_unsuitable(method, kernel, x);
   if (purpose == PlanFor::fit && train.train != "none") plan_training(p, train, plan);
-  plan_system(p, plan);
+  if (purpose == PlanFor::predict)
+    plan_variances(kernel, variance, plan, [&](double columns, Plan& into) {
+      Problem some = p;
+      some.test_columns = columns;
+      return plan_system(some, into);
+    });
+  else
+    plan_system(p, plan);
   return plan;
 }
 

@@ -45,7 +45,11 @@ struct Plan {
   Index start_rows = 0;                  // rows of the cheap multi-start before that; 0: none
   inference::SystemChoice train_system;  // of the solves while learning
   inference::SystemChoice system;
-  /// Test rows whose variances are solved for together.
+
+  // Predictions only.
+  std::string variance = "none";  // what `auto` has become: exact, vecchia, samples or none
+  bool solves = true;             // false: neither variances nor their check need the system
+  /// Test rows whose variances are found together.
   Index variance_block = 64;
 };
 
@@ -59,8 +63,10 @@ inline constexpr double kMostStored = 1073741824.0;
 
 enum class PlanFor { fit, solve, predict };
 
-/// Throws DoesNotFit with what would fit. `train` is ignored unless purpose is fit.
+/// Throws DoesNotFit with what would fit. `train` is ignored unless purpose is fit, `variance`
+/// unless it is predict.
 Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
-               const MethodOptions& method, const TrainOptions& train, PlanFor purpose);
+               const MethodOptions& method, const TrainOptions& train, PlanFor purpose,
+               const VarianceOptions& variance = {});
 
 }  // namespace mercer::models

@@ -20,6 +20,7 @@
 #include "mercer/models/array_file.hpp"
 #include "mercer/models/options.hpp"
 #include "mercer/models/plan.hpp"
+#include "mercer/models/sd_error.hpp"
 
 namespace mercer::models {
 
@@ -160,9 +161,9 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
                    const ProgressCallback& progress = {});
 
 struct PredictOptions {
-  bool variance = true;  // false: means and bounds only
+  VarianceOptions variance;
   std::optional<std::uint64_t> memory;
-  std::optional<double> tolerance;  // of the variance solves; unset: from the noise
+  std::optional<double> tolerance;  // of the solves for variances and draws; unset: from the noise
   std::string solver = "auto";
 };
 
@@ -176,7 +177,11 @@ struct PredictionOverflow : DataError {
 /// A block of predictions in target units; every number is finite.
 struct Predictions {
   Vector mean, sd_latent, sd_obs, error_bound;
-  double sd_error_bound = 0;    // no sd_latent is further than this from the exact one
+  Matrix samples;  // joint draws of f, one a column; none unless asked for
+  /// No sd_latent is further than this from the exact one; unset when they are approximate.
+  std::optional<double> sd_error_bound = 0.0;
+  /// When they are approximate: their error, measured on a random sample of these rows.
+  std::optional<SdError> sd_error;
   Index clamped_variances = 0;  // raised to the floor 1e-12 k** because of rounding
   std::int64_t matvecs = 0;
 
@@ -191,12 +196,22 @@ class Predictor {
   const RegressionModel& model() const;
   const Plan& plan() const;
   /// Rows of raw inputs (the model's columns, encoded, unscaled), any number of them; worked off
-  /// in blocks of constant memory. Throws Interrupted, PredictionOverflow, or Error when a variance
-  /// solve fails.
+  /// in blocks of constant memory. Throws Interrupted, PredictionOverflow, or Error when a solve
+  /// for variances or draws fails.
   /// `noise` is what is known of the observations that sd_obs is about: unset, each is a single one
   /// with the learned noise.
   Predictions predict(ConstMatrixView inputs, const ProgressCallback& progress = {},
                       const data::NoiseColumns& noise = {}) const;
+
+  /// The same for a piece of a longer stream: approximate standard deviations are not checked here,
+  /// the rows join the sample that sd_error checks at the end.
+  RowSample row_sample() const;
+  Predictions predict(ConstMatrixView inputs, RowSample& sample,
+                      const ProgressCallback& progress = {},
+                      const data::NoiseColumns& noise = {}) const;
+  /// Unset when variances are exact, not asked for, or not to be checked.
+  std::optional<SdError> sd_error(const RowSample& sample,
+                                  const ProgressCallback& progress = {}) const;
 
  private:
   struct Impl;

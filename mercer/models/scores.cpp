@@ -17,31 +17,34 @@ double normal_density(double z) { return std::exp(-0.5 * z * z) / std::sqrt(2 * 
 }  // namespace
 
 void ScoreKeeper::add(ConstVectorView target, ConstVectorView mean, ConstVectorView sd_obs) {
-  if (target.size() != mean.size() || target.size() != sd_obs.size())
+  has_sd_ = sd_obs.size() > 0 || target.size() == 0;
+  if (target.size() != mean.size() || (has_sd_ && target.size() != sd_obs.size()))
     throw DimensionMismatch("scores: number of targets", target.size(), "number of predictions",
                             mean.size());
   for (Index i = 0; i < target.size(); ++i) {
     const double error = target(i) - mean(i);
-    const double sd = sd_obs(i);
-    const double z = error / sd;
     squared_ += error * error;
     absolute_ += std::abs(error);
+    ++n_;
+    const double delta = target(i) - target_mean_;
+    target_mean_ += delta / static_cast<double>(n_);
+    target_m2_ += delta * (target(i) - target_mean_);
+    if (!has_sd_) continue;
+    const double sd = sd_obs(i);
+    const double z = error / sd;
     log_density_ += -0.5 * std::log(2 * std::numbers::pi) - std::log(sd) - 0.5 * z * z;
     // Gneiting & Raftery (2007): crps of N(m, s) at y.
     crps_ += sd * (z * (2 * normal_cdf(z) - 1) + 2 * normal_density(z) -
                    1 / std::sqrt(std::numbers::pi));
     inside90_ += std::abs(z) <= kZ90 ? 1 : 0;
     inside95_ += std::abs(z) <= kZ95 ? 1 : 0;
-    ++n_;
-    const double delta = target(i) - target_mean_;
-    target_mean_ += delta / static_cast<double>(n_);
-    target_m2_ += delta * (target(i) - target_mean_);
   }
 }
 
 RegressionScores ScoreKeeper::scores() const {
   RegressionScores s;
   s.n = n_;
+  s.has_sd = has_sd_;
   if (n_ == 0) return s;
   const auto n = static_cast<double>(n_);
   s.rmse = std::sqrt(squared_ / n);

@@ -13,6 +13,8 @@ struct RegressionScores {
   double mae = 0;
   /// Mean squared error over the variance of the test targets; unset when they do not vary.
   std::optional<double> smse;
+  /// False: no standard deviations were given, and what follows is not known.
+  bool has_sd = true;
   double nll = 0;         // mean negative log density of y, marginal per point
   double crps = 0;        // continuous ranked probability score of the Gaussian prediction
   double coverage90 = 0;  // share of targets inside the central 90 % interval
@@ -21,6 +23,7 @@ struct RegressionScores {
 
 class ScoreKeeper {
  public:
+  /// `sd_obs` may be empty: then it is for every block.
   void add(ConstVectorView target, ConstVectorView mean, ConstVectorView sd_obs);
   RegressionScores scores() const;
 
@@ -28,6 +31,7 @@ class ScoreKeeper {
   Index n_ = 0;
   double squared_ = 0, absolute_ = 0, log_density_ = 0, crps_ = 0;
   Index inside90_ = 0, inside95_ = 0;
+  bool has_sd_ = true;
   double target_mean_ = 0, target_m2_ = 0;  // Welford
 };
 

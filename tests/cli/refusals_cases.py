@@ -51,7 +51,10 @@ class UsageTest(CliCase):
             with self.subTest(words=words):
                 self.refused(2, "fit", "d.csv", *words, saying=saying)
         self.refused(2, "generate", "moons", "-n", 5, saying=("moons", "friedman"))
-        self.refused(2, "plan", "d.csv", "--for", "predict", saying="solve")
+        self.refused(2, "plan", "d.csv", "--for", "evaluate", saying="predict")
+        _, _, test, model = fitted()
+        for verb in ("predict", "evaluate"):
+            self.refused(2, verb, model, test, "--variance", "guess", saying=("guess", "vecchia"))
 
     def test_missing_and_superfluous_words(self):
         self.write("d.csv", GOOD)

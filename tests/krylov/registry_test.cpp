@@ -114,6 +114,23 @@ TEST_P(Solvers, TheReportedResidualIsTheTrueOne) {
     }
 }
 
+TEST_P(Solvers, TheResidualHandedOutBelongsToItsColumn) {
+  const Matrix a = spd_matrix(90, 1e4, 3);
+  Matrix b = random_matrix(90, 5, 4);
+  b.col(1).setZero();
+  b.col(3) *= 1e-180;  // its squares vanish
+  const Matrix known = random_matrix(90, 1, 5);
+  b.col(4) = a * known;
+  for (const int limit : {3, 12, 2000}) {
+    Matrix x = Matrix::Zero(90, 5), r;
+    x.col(4) = known;  // done before it began
+    solve(a, b, x, {.tolerance = 1e-6, .max_iterations = limit}, {.residual = &r});
+    ASSERT_EQ(r.cols(), 5);
+    for (Index j = 0; j < 5; ++j)
+      EXPECT_LE((r.col(j) - (b.col(j) - a * x.col(j))).norm(), 1e-12 * b.col(j).norm()) << j;
+  }
+}
+
 TEST_P(Solvers, StopsWhenTheObserverSaysSo) {
   const Matrix a = spd_matrix(100, 1e6, 1), b = random_matrix(100, 2, 2);
   Matrix x = Matrix::Zero(100, 2);

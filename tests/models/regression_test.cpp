@@ -122,7 +122,7 @@ TEST_P(EveryMean, CertificateBoundsTheErrorOfLooseSolves) {
       EXPECT_LE(p.error_bound.maxCoeff(), 1.001 * fitted.model.certificate.mean_error_bound * 3)
           << "the run's bound is of the same size";
       const Vector exact_sd = exact.variance.cwiseMax(0).cwiseSqrt();
-      EXPECT_LE((p.sd_latent - exact_sd).cwiseAbs().maxCoeff(), p.sd_error_bound + 1e-9);
+      EXPECT_LE((p.sd_latent - exact_sd).cwiseAbs().maxCoeff(), *p.sd_error_bound + 1e-9);
       // Stated, and good: a thousandth of the noise variance.
       EXPECT_LE((p.sd_latent.array().square().matrix() - exact.variance).cwiseAbs().maxCoeff(),
                 1.1e-3 * fitted.model.noise(0) * std::pow(fitted.model.scaling.target_sd, 2));

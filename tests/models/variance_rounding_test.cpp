@@ -92,11 +92,11 @@ TEST_P(SdErrorBound, HoldsAgainstLongDouble) {
   const auto p = Predictor(model, predict_options).predict(at);
 
   const double error = (p.sd_latent - exact_sd(model, c.shape, at)).cwiseAbs().maxCoeff();
-  EXPECT_LE(error, p.sd_error_bound);
-  EXPECT_GT(p.sd_error_bound, 0);
+  EXPECT_LE(error, *p.sd_error_bound);
+  EXPECT_GT(*p.sd_error_bound, 0);
   // Useful as well: on ordinary problems far below any noise.
   if (c.noise >= 1e-2) {
-    EXPECT_LE(p.sd_error_bound, 1e-3 * std::sqrt(c.noise));
+    EXPECT_LE(*p.sd_error_bound, 1e-3 * std::sqrt(c.noise));
   }
 }
 

@@ -296,7 +296,10 @@ void BlockSolve::iterate() {
 void BlockSolve::verify_unfinished() {
   Index count = 0;
   for (Index slot = 0; slot < t_; ++slot)
-    if (!at(slot).exact) std::swap(at(slot), at(count++));
+    if (!at(slot).exact) {
+      r_.col(slot).swap(r_.col(count));
+      std::swap(at(slot), at(count++));
+    }
   if (count == 0) return;
   for (Index slot = 0; slot < count; ++slot) p_.col(slot) = x_.col(at(slot).id);
   a_.apply(p_.leftCols(count), q_.leftCols(count));
@@ -332,6 +335,11 @@ SolveResult BlockSolve::run() {
     result_.iterations = std::max(result_.iterations, c.iterations);
     if (std::isnan(c.relative()) || c.relative() > result_.relative_residual)
       result_.relative_residual = c.relative();
+  }
+  if (context_.residual != nullptr) {
+    context_.residual->resize(n_, t_);
+    for (Index slot = 0; slot < t_; ++slot)
+      context_.residual->col(at(slot).id) = r_.col(slot) / at(slot).scale;
   }
   result_.stop = overall(result_.column_stops);
   result_.seconds = timer_.seconds();

@@ -1,0 +1,70 @@
+#include "cli/variances.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/format.hpp"
+
+namespace mercer::cli {
+
+void add_variance_options(Arguments& arguments, models::VarianceOptions& options) {
+  arguments.option("--variance", "HOW", options.method,
+                   fmt::format("{}:\nof f, by one solve a row, or approximate with the error "
+                               "measured;\nauto is exact while that is affordable, else vecchia",
+                               fmt::join(models::variance_names(), " | ")));
+  arguments.option("--neighbours", "m", options.neighbours,
+                   "vecchia: training points that a row is conditioned on\n[default: 100]");
+  arguments.option("--check-rows", "R", options.check_rows,
+                   "random rows that the error of approximate variances is\nmeasured on, by exact "
+                   "solves; 0: not measured [default: 64]");
+}
+
+void VarianceRecord::add(const models::Predictions& predictions) {
+  if (bound && predictions.sd_error_bound)
+    bound = std::max(*bound, *predictions.sd_error_bound);
+  else
+    bound.reset();
+}
+
+std::string variances_sentence(const VarianceRecord& record) {
+  if (record.bound) return "";
+  std::string text = record.method == "vecchia"
+                         ? "are given the most correlated training points only: rather too large"
+                         : "are those of draws from the posterior";
+  if (record.error)
+    text +=
+        fmt::format("; on {} sd_latent is within {} of the exact one (rms {}; at most {} % of it)",
+                    plural(record.error->rows, "random row"), number(record.error->largest, 2),
+                    number(record.error->rms, 2), number(100 * record.error->largest_relative, 2));
+  else
+    text += "; their error was not measured";
+  return text;
+}
+
+std::string variances_text(const VarianceRecord& record) {
+  const auto sentence = variances_sentence(record);
+  return sentence.empty() ? "" : fmt::format("Variances    {}\n", wrapped(sentence, 13));
+}
+
+void put_variances(Json& json, const VarianceRecord& record) {
+  json["variance"] = record.method;
+  if (record.method == "none") return;
+  if (record.bound) {
+    put(json, "sd_error_bound", *record.bound);
+    return;
+  }
+  json["sd_error_bound"] = nullptr;
+  json["sd_error_bound_reason"] = "approximate variances have a measured error, sd_error, instead";
+  json["sd_error_rows"] = record.error ? record.error->rows : 0;
+  if (record.error) {
+    put(json, "sd_error", record.error->largest);
+    put(json, "sd_error_rms", record.error->rms);
+    put(json, "sd_error_relative", record.error->largest_relative);
+  } else {
+    json["sd_error"] = nullptr;
+    json["sd_error_reason"] = "--check-rows 0: not measured";
+  }
+}
+
+}  // namespace mercer::cli

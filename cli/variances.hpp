@@ -1,0 +1,28 @@
+// What predict, evaluate and fit share about standard deviations: options, and how good they are,
+// in words and as JSON.
+#pragma once
+
+#include "cli/arguments.hpp"
+#include "cli/record.hpp"
+
+namespace mercer::cli {
+
+/// --variance, --neighbours, --check-rows.
+void add_variance_options(Arguments& arguments, models::VarianceOptions& options);
+
+struct VarianceRecord {
+  std::string method = "none";
+  std::optional<double> bound = 0.0;  // largest sd_error_bound; unset when approximate
+  std::optional<models::SdError> error;
+  void add(const models::Predictions& predictions);
+};
+
+/// A sentence about approximate variances, and the same as lines of a text; nothing is said of exact
+/// ones.
+std::string variances_sentence(const VarianceRecord& record);
+std::string variances_text(const VarianceRecord& record);
+/// variance, sd_error_bound, and for approximate ones sd_error, sd_error_rms, sd_error_relative and
+/// sd_error_rows.
+void put_variances(Json& json, const VarianceRecord& record);
+
+}  // namespace mercer::cli

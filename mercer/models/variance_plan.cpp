@@ -1,0 +1,102 @@
+#include "mercer/models/variance_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "mercer/approximations/local_variance.hpp"
+#include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/inference/pathwise.hpp"
+
+namespace mercer::models {
+namespace {
+
+// Exact variances that take longer than this, on a typical machine, are left to neighbours.
+constexpr double kLongestExact = 60;
+
+// By neighbours and by draws; what they solve has a row of its own.
+PlanRow vecchia_row(const kernels::Kernel& kernel, const VarianceOptions& options,
+                    const Plan& plan) {
+  using approximations::LocalVariance;
+  const Index m = std::min(options.neighbours_or_default(), plan.n);
+  preconditioners::Cost cost;
+  cost.thin_flops = LocalVariance::flops(plan.n, plan.d, m);
+  cost.kernel_values = LocalVariance::kernel_values(kernel, plan.n, m);
+  PlanRow row;
+  row.method = fmt::format("vecchia, {} neighbours", m);
+  row.bytes = LocalVariance::bytes(plan.n, plan.d, m);
+  row.seconds =
+      static_cast<double>(options.rows) * inference::build_seconds(plan.calibration, cost, 0);
+  return row;
+}
+
+PlanRow samples_row(const kernels::Kernel& kernel, const VarianceOptions& options,
+                    const Plan& plan) {
+  using inference::PathwiseDraws;
+  const Index asked = options.draws_needed();
+  const inference::PathwiseOptions draws{.count = asked > 0 ? asked : options.draws};
+  PlanRow row;
+  row.method = fmt::format("samples, {} draws", draws.count);
+  row.bytes = PathwiseDraws::bytes(plan.n, draws);
+  row.seconds = static_cast<double>(plan.n + options.rows) *
+                PathwiseDraws::flops(plan.n, plan.d, draws) / plan.calibration.flops;
+  row.note = PathwiseDraws::refusal(kernel);
+  row.allowed = row.note.empty();
+  return row;
+}
+
+// What `auto` stands for; plans exact variances where they are chosen.
+std::string choose(const VarianceOptions& options, Index checks, Plan& plan,
+                   const PlanSystem& plan_system) {
+  if (options.method != "auto" && options.method != "exact") return options.method;
+  Plan exact = plan;
+  const double seconds =
+      plan_system(static_cast<double>(options.rows + options.joint_samples), exact);
+  // Rows that would all be checked may as well be exact.
+  if (options.method == "exact" || options.rows <= checks || seconds <= kLongestExact) {
+    plan = std::move(exact);
+    return "exact";
+  }
+  for (auto& row : exact.rows) row.chosen = false;
+  plan.rows = std::move(exact.rows);
+  plan.reason += fmt::format(
+      "Variances are those given the most correlated training points, because exact ones of {} "
+      "rows "
+      "would take more than {:.0f} s on a typical machine. ",
+      options.rows, kLongestExact);
+  return "vecchia";
+}
+
+}  // namespace
+
+void plan_variances(const kernels::Kernel& kernel, const VarianceOptions& options, Plan& plan,
+                    const PlanSystem& plan_system) {
+  auto vecchia = vecchia_row(kernel, options, plan), samples = samples_row(kernel, options, plan);
+  samples.chosen = options.draws_needed() > 0;
+  if (samples.chosen && !samples.allowed)
+    throw InvalidArgument(fmt::format("there are no draws with this kernel: {}", samples.note));
+  const Index checks = std::min(options.check_rows_or_default(), options.rows);
+  plan.variance = choose(options, checks, plan, plan_system);
+  vecchia.chosen = plan.variance == "vecchia";
+  if (plan.variance != "exact") {
+    const Index columns = options.draws_needed() + (plan.variance == "none" ? 0 : checks);
+    const auto first = static_cast<std::ptrdiff_t>(plan.rows.size());
+    plan.solves = columns > 0;
+    if (plan.solves) plan_system(static_cast<double>(columns), plan);
+    std::for_each(plan.rows.begin() + first, plan.rows.end(),
+                  [&](PlanRow& row) { row.stage = samples.chosen ? "draw" : "check"; });
+  }
+  for (auto* row : {&vecchia, &samples}) {
+    row->stage = "predict";
+    row->fits = plan.base_bytes + row->bytes <= plan.budget_bytes;
+    if (row->chosen) plan.seconds += row->seconds;
+    if (row->chosen) plan.peak_bytes += row->bytes;
+    plan.rows.push_back(*row);
+  }
+  if (plan.peak_bytes > plan.budget_bytes)
+    throw DoesNotFit(fmt::format("predicting needs {}, more than the {} there are",
+                                 format_bytes(plan.peak_bytes), format_bytes(plan.budget_bytes)));
+}
+
+}  // namespace mercer::models

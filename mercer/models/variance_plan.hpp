@@ -1,0 +1,20 @@
+// The part of a plan that is about variances: exact ones, one solve a row, while that is
+// affordable; else, or when asked for, by neighbours or by draws, with a few exact solves to
+// measure the error.
+#pragma once
+
+#include <functional>
+
+#include "mercer/models/plan.hpp"
+
+namespace mercer::models {
+
+/// Adds to a plan how the system is solved for so many right-hand sides; returns the seconds of
+/// that on a typical machine.
+using PlanSystem = std::function<double(double columns, Plan& plan)>;
+
+/// Throws InvalidArgument when the kernel has no draws, DoesNotFit.
+void plan_variances(const kernels::Kernel& kernel, const VarianceOptions& options, Plan& plan,
+                    const PlanSystem& plan_system);
+
+}  // namespace mercer::models

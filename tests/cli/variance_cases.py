@@ -1,0 +1,114 @@
+"""Variances by every method, joint samples, and what is said of their error."""
+
+import math
+
+from harness import CliCase, fitted, read_csv
+
+SAMPLES = [f"sample_{s}" for s in (1, 2, 3)]
+
+
+class VarianceTest(CliCase):
+    def test_every_method_and_what_it_says(self):
+        _, _, test, model = fitted()
+        exact = self.json("predict", model, test)
+        self.assertEqual(exact["variance"], "exact")
+        self.assertNotIn("sd_error", exact)
+        for method, words in (("vecchia", ("--neighbours", 20)), ("samples", ())):
+            with self.subTest(method):
+                p = self.json("predict", model, test, "--variance", method, "--check-rows", 1000, *words)
+                self.assertEqual((p["variance"], p["sd_error_bound"], p["sd_error_rows"]), (method, None, 90))
+                self.assertEqual(p["mean"], exact["mean"])
+                errors = [abs(a - b) for a, b in zip(p["sd_latent"], exact["sd_latent"])]
+                relative = [e / s for e, s in zip(errors, exact["sd_latent"])]
+                # All rows are checked, by the same factor as above.
+                self.assertAlmostEqual(p["sd_error"], max(errors), places=9)
+                self.assertAlmostEqual(p["sd_error_rms"], math.sqrt(sum(e * e for e in errors) / 90), places=9)
+                self.assertAlmostEqual(p["sd_error_relative"], max(relative), places=9)
+                scores = self.json("evaluate", model, test, "--variance", method, "--check-rows", 1000, *words)
+                self.assertEqual(scores["sd_error"], p["sd_error"])
+                some = self.json("evaluate", model, test, "--variance", method, *words)
+                self.assertEqual(some["sd_error_rows"], 64)
+                self.assertLessEqual(some["sd_error"], p["sd_error"])
+                unknown = self.json("evaluate", model, test, "--variance", method, "--check-rows", 0)
+                self.assertEqual((unknown["sd_error"], unknown["sd_error_rows"]), (None, 0))
+
+    def test_vecchia_is_never_below_the_exact_variance(self):
+        _, _, test, model = fitted()
+        exact = self.json("predict", model, test)
+        rough = self.json("predict", model, test, "--variance", "vecchia", "--neighbours", 5)
+        for a, b in zip(rough["sd_latent"], exact["sd_latent"]):
+            self.assertGreaterEqual(a, b * (1 - 1e-9))
+        close = self.json("predict", model, test, "--variance", "vecchia", "--neighbours", 210)
+        self.assertLess(close["sd_error_relative"], 1e-9)
+
+    def test_text_says_the_error(self):
+        _, _, test, model = fitted()
+        for words in (("evaluate", model, test), ("predict", model, test, "-o", "p.csv")):
+            text = self.mercer(*words, "--variance", "vecchia").stdout
+            self.assertIn("on 64 random rows sd_latent is within", " ".join(text.split()))
+        noted = self.mercer("predict", model, test, "--variance", "samples").stderr
+        self.assertIn("sd_latent is within", noted)
+
+    def test_without_variances(self):
+        _, _, test, model = fitted()
+        table = read_csv(self.mercer("predict", model, test, "--variance", "none").stdout)
+        self.assertEqual(list(table), ["mean", "error_bound"])
+        scores = self.json("evaluate", model, test, "--variance", "none")
+        self.assertEqual((scores["nll"], scores["variance"]), (None, "none"))
+        self.assertEqual(scores["rmse"], self.json("evaluate", model, test)["rmse"])
+
+    def test_joint_samples_are_the_same_functions_in_pieces(self):
+        _, _, test, model = fitted()
+        whole = read_csv(self.mercer("predict", model, test, "--samples", 3).stdout)
+        self.assertEqual(list(whole)[-3:], SAMPLES)
+        lines = test.read_text().splitlines()
+        self.write("a.csv", "\n".join(lines[:31]) + "\n")
+        self.write("b.csv", "\n".join(lines[:1] + lines[31:]) + "\n")
+        pieces = [read_csv(self.mercer("predict", model, f"{name}.csv", "--samples", 3, "--variance", "none").stdout)
+                  for name in "ab"]
+        for name in SAMPLES:
+            for x, y in zip(pieces[0][name] + pieces[1][name], whole[name]):
+                self.assertAlmostEqual(x, y, places=7)
+        again = self.mercer("predict", model, test, "--samples", 3).stdout
+        self.assertEqual(read_csv(again), whole)
+        other = read_csv(self.mercer("predict", model, test, "--samples", 3, "--seed", 1).stdout)
+        self.assertNotEqual(other["sample_1"], whole["sample_1"])
+        record = self.json("predict", model, test, "--samples", 3)
+        self.assertEqual(record["sample_2"], whole["sample_2"])
+
+    def test_memory_does_not_grow_with_the_rows(self):
+        _, _, _, model = fitted()
+        self.generate("few.csv", "friedman", "-n", 5000, "-d", 6, "--seed", 5)
+        self.generate("many.csv", "friedman", "-n", 40000, "-d", 6, "--seed", 6)
+        for words in (("--variance", "vecchia"), ("--variance", "samples", "--samples", 2)):
+            few, many = (self.json("predict", model, f"{name}.csv", "-o", "p.csv", *words)
+                         for name in ("few", "many"))
+            self.assertEqual(many["n"], 40000)
+            # 35,000 rows of 6 inputs and 8 columns are 4 MB as numbers alone.
+            self.assertLess(many["peak_rss_bytes"] - few["peak_rss_bytes"], 3e6, words)
+
+    def test_plan(self):
+        _, train, _, _ = fitted()
+        plan = self.json("plan", train, "--for", "predict")
+        self.assertEqual(plan["variance"], "exact")
+        methods = [row["method"] for row in plan["methods"]]
+        self.assertIn("vecchia, 100 neighbours", methods)
+        self.assertIn("samples, 64 draws", methods)
+
+    def test_refusals(self):
+        _, _, test, model = fitted()
+        for words, saying in ((("--variance", "exact", "--neighbours", 5), "--neighbours"),
+                              (("--variance", "exact", "--check-rows", 5), "--check-rows"),
+                              (("--variance", "vecchia", "--neighbours", 0), "--neighbours"),
+                              (("--check-rows", -1), "--check-rows"),
+                              (("--samples", 0), "--samples"),
+                              (("--variance", "exact", "--no-variance"), "--no-variance")):
+            with self.subTest(words=words):
+                self.refused(2, "predict", model, test, *words, saying=saying)
+        self.refused(4, "predict", model, test, "--samples", 100000000, saying="more than")
+
+    def test_kernels_without_draws_are_refused_with_the_reason(self):
+        self.generate("d.csv", "friedman", "-n", 60, "-d", 12)
+        self.mercer("fit", "d.csv", "--kernel", "poly:6", "--train", "none", "-m", "m.mcr")
+        for words in (("--variance", "samples"), ("--samples", 2)):
+            self.refused(2, "predict", "m.mcr", "d.csv", *words, saying="monomials")
