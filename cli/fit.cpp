@@ -10,8 +10,10 @@
 #include "cli/record.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/suggest.hpp"
+#include "cli/trace.hpp"
 #include "cli/variances.hpp"
 #include "cli/verbs.hpp"
+#include "mercer/core/interrupt.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
@@ -29,6 +31,7 @@ struct FitCommand {
   std::string method = "auto";
   std::optional<double> test_fraction;
   bool keep_unconverged = false;
+  std::string trace, validation;
   bool no_merge = false;
 };
 
@@ -49,6 +52,11 @@ void add_fit_options(Arguments& arguments, FitCommand& command) {
   arguments.option("--checkpoint", "FILE", command.fit.train.checkpoint,
                    "keep what was learned so far in this file; the same\n"
                    "command line goes on from it");
+  arguments.option("--validation", "FILE", command.validation,
+                   "CSV file with the target, to score every step of learning on");
+  arguments.option("--trace", "FILE", command.trace,
+                   "CSV file for these scores: step, seconds of learning, rmse,\n"
+                   "nll and others; variances from 100 neighbours");
   arguments.option("--task", "NAME", command.task, "auto | regression");
   arguments.option("--method", "NAME", command.method, "auto | gp");
   add_method_options(arguments, command.fit.method);
@@ -69,6 +77,13 @@ void check(const FitCommand& command) {
   check_output_file("--model", command.model_path, {command.data.path});
   const auto& checkpoint = command.fit.train.checkpoint;
   if (!checkpoint.empty()) check_output_file("--checkpoint", checkpoint, {command.data.path});
+  if (command.trace.empty() != command.validation.empty())
+    throw InvalidArgument("--trace and --validation belong together: give both or none");
+  if (!command.trace.empty())
+    check_output_file("--trace", command.trace, {command.data.path, command.validation});
+  if (!command.trace.empty() &&
+      (command.trace == command.model_path || command.trace == checkpoint))
+    throw InvalidArgument("--trace names a file that --model or --checkpoint writes; name another");
   if (checkpoint == command.model_path)
     throw InvalidArgument("--checkpoint and --model name the same file; name two");
 }
@@ -101,6 +116,21 @@ struct FitRun {
   double seconds = 0;
 };
 
+/// The first Ctrl-C while learning by solves ends the learning, not the run: the model of what was
+/// learned until then is still made.
+models::ProgressCallback stop_learning_first(const Console& console) {
+  return [inner = console.progress(), &console](const models::Progress& progress) {
+    const auto action = inner(progress);
+    if (action == Action::stop && progress.ends_stage) {
+      clear_interrupt();
+      console.warn(
+          "interrupted: learning stops here, the model is made with the values so far (Ctrl-C "
+          "again to leave without it)");
+    }
+    return action;
+  };
+}
+
 FitRun execute(FitCommand& command, const Console& console) {
   const Timer timer;
   FitRun run;
@@ -115,7 +145,10 @@ FitRun execute(FitCommand& command, const Console& console) {
     run.data = data::take_rows(run.data, split.train, command.fit.standardize);
   }
   tell(run.data, console);
-  run.result = models::fit(run.data, command.fit, console.progress());
+  std::optional<Trace> trace;
+  if (!command.trace.empty()) trace.emplace(command.trace, command.validation, run.data.schema);
+  run.result = models::fit(run.data, command.fit, stop_learning_first(console),
+                           trace ? &trace->validation() : nullptr);
   run.converged = run.result.solve.stop == StopReason::converged;
   if (test) run.held_out = score(run.result.model, *test, command, console);
   clear_progress_line();
@@ -289,10 +322,10 @@ int run_fit(const Words& words) {
   apply(command.run);
   check(command);
   if (command.fit.train.train == "none")
-    refuse_train_options(
-        arguments,
-        {"--steps", "--restarts", "--subset", "--probes", "--probe-kind", "--checkpoint"},
-        "--train none learns nothing");
+    refuse_train_options(arguments,
+                         {"--steps", "--restarts", "--subset", "--probes", "--probe-kind",
+                          "--checkpoint", "--trace", "--validation"},
+                         "--train none learns nothing");
   const Console console("fit", command.run.quiet);
   const FitRun run = execute(command, console);
   if (run.result.merged_rows > 0)
@@ -319,6 +352,7 @@ int run_fit(const Words& words) {
     print_json(fit_json(command, run));
   else
     print_out(fit_text(command, run));
+  if (run.result.interrupted()) return exit_interrupted;
   return run.converged ? exit_ok : exit_tolerance;
 }
 

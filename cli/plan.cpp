@@ -67,10 +67,10 @@ int run_plan(const Words& words) {
                          {"--steps", "--restarts", "--subset", "--probes", "--probe-kind"},
                          "--train none learns nothing");
   if (verb != "fit")
-    refuse_train_options(arguments,
-                         {"--train", "--steps", "--restarts", "--subset", "--probes",
-                          "--probe-kind", "--no-merge"},
-                         fmt::format("{} learns nothing and merges nothing", verb));
+    refuse_train_options(
+        arguments,
+        {"--train", "--steps", "--restarts", "--subset", "--probes", "--probe-kind", "--no-merge"},
+        fmt::format("{} learns nothing and merges nothing", verb));
   const Console console("plan", run.quiet);
   const auto data = read(flags, console);
   auto [scaling, rows] = models::scale(data, !flags.raw_scale);
@@ -79,9 +79,8 @@ int run_plan(const Words& words) {
   const auto purpose = verb == "fit"     ? models::PlanFor::fit
                        : verb == "solve" ? models::PlanFor::solve
                                          : models::PlanFor::predict;
-  const auto plan =
-      models::make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
-                        method, train, purpose);
+  const auto plan = models::make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(),
+                                      rows.x, method, train, purpose);
   if (!run.json) {
     print_out(plan_text(plan));
     return exit_ok;

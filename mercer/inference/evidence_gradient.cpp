@@ -222,6 +222,7 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
   out.stop = solved.stop;
   out.iterations = solved.iterations;
   out.relative_residual = solved.relative_residual;
+  if (out.stop == StopReason::interrupted) return out;
 
   const Weights weights = combine_solves(solution.leftCols(1 + q), basis);
   out.fit = q > 0 ? weights.w.dot(self.data.y - basis * weights.beta) : weights.w.dot(self.data.y);
@@ -243,8 +244,8 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
   };
   out.gradient = pass(u, v);
   if (self.options.kind == Probes::control)
-    out.gradient -=
-        0.5 * approximations::inverse_trace(self.sparse->factor(), problem.kernel, self.data.x, slope);
+    out.gradient -= 0.5 * approximations::inverse_trace(self.sparse->factor(), problem.kernel,
+                                                        self.data.x, slope);
 
   out.gradient(p) += self.data.replicates.slope(problem.noise);
 

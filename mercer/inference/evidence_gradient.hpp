@@ -64,7 +64,8 @@ class EvidenceGradient {
   EvidenceGradient(const Observations& data, EstimatorOptions options);
   ~EvidenceGradient();
 
-  /// Solves are carried to `tolerance`. `error_passes` further passes over the tiles measure the
+  /// Solves are carried to `tolerance`; stopped by the observer, there is no gradient.
+  /// `error_passes` further passes over the tiles measure the
   /// standard errors, with so many degrees of freedom each (at most probes - 1).
   GradientEstimate estimate(const RegressionProblem& problem, double tolerance,
                             int error_passes = 0, const Observer& observer = {});

@@ -55,6 +55,7 @@ class Learner {
   Vector climb_surrogate(const Vector& middle, const Vector& c, const optim::Box& box, int steps);
   inference::GradientEstimate exact_gradient(const Vector& theta, double tolerance,
                                              int error_passes);
+  void finish_step();
   void record(TrainStep step, const inference::GradientEstimate& estimate);
   bool stopped(const std::string& stage, double fraction, const std::string& detail);
   FullState saved() const;
@@ -69,6 +70,7 @@ class Learner {
   inference::EvidenceGradient estimator_;
   std::unique_ptr<approximations::VecchiaLikelihood> vecchia_;
   Timer timer_;
+  double outside_ = 0;  // seconds of the hooks, which are not learning
   // What a checkpoint holds, besides the estimator's state.
   int step_ = 0;
   Vector theta_;
@@ -131,7 +133,14 @@ FullState Learner::saved() const {
 }
 
 bool Learner::stopped(const std::string& stage, double fraction, const std::string& detail) {
-  return hooks_.progress && hooks_.progress({stage, fraction, detail}) == Action::stop;
+  return hooks_.progress && hooks_.progress({stage, fraction, detail, true}) == Action::stop;
+}
+
+void Learner::finish_step() {
+  if (!hooks_.after_step) return;
+  const Timer outside;
+  hooks_.after_step(out_.steps.back(), saved());
+  outside_ += outside.seconds();
 }
 
 void Learner::find_neighbours() {
@@ -184,7 +193,7 @@ inference::GradientEstimate Learner::exact_gradient(const Vector& theta, double 
   problem_.set_log_parameters(theta);
   bool stop = false;
   auto estimate = estimator_.estimate(problem_, tolerance, error_passes, [&](const Iteration& it) {
-    stop = stopped("learn", -1,
+    stop = stopped("learn (all rows)", -1,
                    fmt::format("step {}, iteration {} of its solves", step_ + 1, it.number));
     return stop ? Action::stop : Action::proceed;
   });
@@ -195,7 +204,7 @@ inference::GradientEstimate Learner::exact_gradient(const Vector& theta, double 
 
 void Learner::record(TrainStep step, const inference::GradientEstimate& estimate) {
   step.number = ++step_;
-  step.seconds = timer_.seconds();
+  step.seconds = timer_.seconds() - outside_;
   step.gradient_norm = estimate.gradient.norm();
   step.iterations = estimate.iterations;
   step.matvecs = estimate.matvecs;
@@ -255,9 +264,9 @@ void Learner::run_corrections() {
     } else if (!done) {
       gain_ = 0;  // the same again, with tight solves
     }
-    if (hooks_.after_step) hooks_.after_step(out_.steps.back(), saved());
+    finish_step();
     if (done) break;
-    if (stopped("learn", std::min(0.95, static_cast<double>(step_) / most),
+    if (stopped("learn (all rows)", std::min(0.95, static_cast<double>(step_) / most),
                 fmt::format("correction {}, {:.3g} still to be gained", step_, gain_)))
       out_.stop = StopReason::interrupted;
   }
@@ -290,8 +299,8 @@ void Learner::run_descent() {
   const auto after = [&](const optim::StochasticState& state) {
     descent_ = state;
     theta_ = state.theta;
-    if (hooks_.after_step) hooks_.after_step(out_.steps.back(), saved());
-    const bool stop = stopped("learn", static_cast<double>(state.step) / options.steps,
+    finish_step();
+    const bool stop = stopped("learn (all rows)", static_cast<double>(state.step) / options.steps,
                               fmt::format("step {}, gradient {:.3g}", state.step,
                                           out_.steps.back().gradient_norm)) ||
                       out_.stop == StopReason::interrupted;

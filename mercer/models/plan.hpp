@@ -61,6 +61,13 @@ double memory_budget(const MethodOptions& method, double base);
 /// K is kept in memory only up to this size unless the user asks for it.
 inline constexpr double kMostStored = 1073741824.0;
 
+/// Below this many rows a factorisation takes about a second: nothing else is worth trying.
+inline constexpr Index kAlwaysDirect = 4000;
+
+/// Throws DoesNotFit naming the smallest of these ways, or InvalidArgument when none is allowed.
+[[noreturn]] void refuse(const Plan& plan, const std::vector<PlanRow>& rows,
+                         const std::string& what, const MethodOptions& method);
+
 enum class PlanFor { fit, solve, predict };
 
 /// Throws DoesNotFit with what would fit. `train` is ignored unless purpose is fit, `variance`

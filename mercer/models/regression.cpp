@@ -113,6 +113,40 @@ SolvedSystem solve_system(const inference::RegressionProblem& problem,
   return out;
 }
 
+// Weights and certificate of a solved system; without the points and what they were read from.
+RegressionModel solved_model(const inference::RegressionProblem& problem,
+                             const inference::Observations& rows, const data::Scaling& scaling,
+                             const SolvedSystem& solved) {
+  RegressionModel model;
+  model.scaling = scaling;
+  model.problem = problem;
+  model.noise = solved.noise;
+  try {
+    model.weights = inference::combine_solves(solved.solution, problem.basis(rows.x));
+  } catch (const NotPositiveDefinite& error) {
+    throw DataError(error.what());  // nearly dependent columns: the data's doing, not the noise's
+  }
+  model.certificate = certify(problem, solved.noise, model.weights, rows, scaling.target_sd);
+  return model;
+}
+
+// Watching a run needs no more digits than a picture shows.
+inference::SystemChoice watching_system(inference::SystemChoice choice) {
+  choice.tolerance = std::max(choice.tolerance, 1e-4);
+  return choice;
+}
+
+RegressionScores score(RegressionModel model, const Validation& validation) {
+  PredictOptions options;
+  options.variance.method = "vecchia";
+  options.variance.check_rows = 0;
+  const Predictor predictor(std::move(model), options);
+  const auto predictions = predictor.predict(validation.inputs, {}, validation.noise);
+  ScoreKeeper keeper;
+  keeper.add(validation.target, predictions.mean, predictions.sd_obs);
+  return keeper.scores();
+}
+
 void check_target(const data::Dataset& data) {
   const double low = data.target.minCoeff();
   const double high = data.target.maxCoeff();
@@ -189,7 +223,7 @@ inference::RegressionProblem start_problem(const MethodOptions& options, ConstMa
 }
 
 FitResult fit(const data::Dataset& data, const FitOptions& options,
-              const ProgressCallback& progress) {
+              const ProgressCallback& progress, const Validation* validation) {
   check(options.method);
   check(options.train);
   const Timer timer;
@@ -204,36 +238,36 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
                           options.method, options.train, PlanFor::fit);
 
   if (result.plan.trains) {
+    StepObserver on_step;
+    if (validation != nullptr)
+      on_step = [&](const inference::RegressionProblem& here, int step, double seconds) {
+        auto model = solved_model(
+            here, rows, scaling,
+            solve_system(here, rows, here.basis(rows.x), watching_system(result.plan.system), {}));
+        model.x = rows.x;
+        model.method = options.method;
+        validation->on_step({step, seconds, score(std::move(model), *validation)});
+      };
     auto trained = train(problem, rows, result.plan, options.train, options.method.seed,
-                         run_identity(data, options, result.plan), progress);
+                         run_identity(data, options, result.plan), progress, on_step);
     problem = std::move(trained.problem);
     result.training = std::move(trained.report);
     result.likelihood = trained.likelihood;
-  } else {
-    result.likelihood = evaluate_likelihood(problem, rows, result.plan);
   }
 
-  const Matrix basis = problem.basis(rows.x);
-  auto solved = solve_system(problem, rows, basis, result.plan.system, progress);
+  auto solved = solve_system(problem, rows, problem.basis(rows.x), result.plan.system, progress);
+  auto& model = result.model;
+  model = solved_model(problem, rows, scaling, solved);
   result.solve = std::move(solved.report);
   result.jitter = solved.jitter;
   result.preconditioner = std::move(solved.preconditioner);
   result.build_seconds = solved.build_seconds;
-
-  auto& model = result.model;
-  model.schema = data.schema;
-  model.scaling = scaling;
-  model.noise = solved.noise;
-  try {
-    model.weights = inference::combine_solves(solved.solution, basis);
-  } catch (const NotPositiveDefinite& error) {
-    throw DataError(error.what());  // nearly dependent columns: the data's doing, not the noise's
-  }
-  model.certificate = certify(problem, solved.noise, model.weights, rows, scaling.target_sd);
-  if (!result.likelihood.known && result.plan.system.solver != "cholesky")
+  if (!result.likelihood.known)
     result.likelihood =
-        estimate_likelihood(problem, rows, model.weights, options.method.seed, progress);
-  model.problem = std::move(problem);
+        result.plan.system.solver == "cholesky"
+            ? evaluate_likelihood(problem, rows)
+            : estimate_likelihood(problem, rows, model.weights, options.method.seed, progress);
+  model.schema = data.schema;
   model.x = std::move(rows.x);
   model.method = options.method;
   model.record = fit_record(data, options, result);

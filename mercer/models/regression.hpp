@@ -20,6 +20,7 @@
 #include "mercer/models/array_file.hpp"
 #include "mercer/models/options.hpp"
 #include "mercer/models/plan.hpp"
+#include "mercer/models/scores.hpp"
 #include "mercer/models/sd_error.hpp"
 
 namespace mercer::models {
@@ -40,9 +41,10 @@ struct Certificate {
 struct RegressionModel {
   data::Schema schema;
   data::Scaling scaling;
-  inference::RegressionProblem problem;  // on scaled data
-  linalg::Diagonal noise;                // D of H = K + D, jitter included
-  Matrix x;                              // scaled inputs, N x d, after merging
+  inference::RegressionProblem problem{
+      kernels::Kernel::parse("constant", 1), 1.0, inference::MeanKind::zero, {}};  // on scaled data
+  linalg::Diagonal noise;  // D of H = K + D, jitter included
+  Matrix x;                // scaled inputs, N x d, after merging
   inference::Weights weights;
   Certificate certificate;
   MethodOptions method;   // as given: predict uses it for its own plan
@@ -99,8 +101,18 @@ struct Progress {
   std::string stage;
   double fraction = -1;
   std::string detail;
+  /// Stopping now ends this stage only: what it has found so far is used.
+  bool ends_stage = false;
 };
 using ProgressCallback = std::function<Action(const Progress&)>;
+
+/// Scores of the hyperparameters that a step of learning has reached. `seconds` are those of
+/// learning only.
+struct TracePoint {
+  int step = 0;
+  double seconds = 0;
+  RegressionScores scores;
+};
 
 struct FitOptions {
   MethodOptions method;
@@ -109,11 +121,16 @@ struct FitOptions {
   bool merge = true;  // rows with the same inputs become one, exactly (merging.hpp)
 };
 
+/// Rows to watch the learning on: predicted from after every step, their time not counted.
+struct Validation {
+  Matrix inputs;  // encoded like the data, raw units
+  Vector target;
+  data::NoiseColumns noise = {};
+  std::function<void(const TracePoint&)> on_step;
+};
+
 struct FitResult {
-  RegressionModel model{
-      {}, {}, {kernels::Kernel::parse("constant", 1), 1.0, inference::MeanKind::zero},
-      0,  {}, {},
-      {}, {}, {}};
+  RegressionModel model;
   Plan plan;
   TrainReport training;
   LikelihoodValue likelihood;
@@ -123,12 +140,16 @@ struct FitResult {
   preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;
   double seconds = 0;
+
+  /// Learning was told to stop; the model is that of the best values until then.
+  bool interrupted() const { return training.stop == StopReason::interrupted; }
 };
 
-/// Plans, learns, solves and certifies. Throws Interrupted when the progress callback says stop;
-/// a checkpoint then holds what was learned so far, and the same call goes on from it.
+/// Plans, learns, solves and certifies. Throws Interrupted when the progress callback says stop
+/// anywhere but while learning by solves, which keeps what it has (Progress::ends_stage); a
+/// checkpoint holds what was learned so far, and the same call goes on from it.
 FitResult fit(const data::Dataset& data, const FitOptions& options,
-              const ProgressCallback& progress = {});
+              const ProgressCallback& progress = {}, const Validation* validation = nullptr);
 
 /// The kernel with the values that options give, and start values from the (scaled) data for the
 /// rest; used by solve and plan as well.

@@ -36,7 +36,7 @@ class Trainer {
  public:
   Trainer(inference::RegressionProblem problem, const inference::Observations& data,
           const Plan& plan, const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
-          const ProgressCallback& progress)
+          const ProgressCallback& progress, const StepObserver& on_step)
       : problem_(std::move(problem)),
         data_(data),
         plan_(plan),
@@ -44,6 +44,7 @@ class Trainer {
         seed_(seed),
         identity_(identity),
         progress_(progress),
+        on_step_(on_step),
         order_(Rng(seed, "subset").permutation(data.size())) {
     set_bounds();
     load_checkpoint();
@@ -52,6 +53,7 @@ class Trainer {
   TrainingOutcome run();
 
  private:
+  LikelihoodValue learn_exactly();
   struct Stage {
     std::string name;
     inference::Observations data;
@@ -64,7 +66,8 @@ class Trainer {
   Stage make_stage(const std::string& name, Index rows) const;
   optim::MinimizeResult climb(const Stage& stage, const Vector& start, double share_from,
                               double share_to);
-  void learn_on_all(Vector start);
+  void learn_on_all(const Vector& start);
+  void tell(const Vector& theta);
   Vector random_start(int index) const;
   void add(const optim::MinimizeResult& result);
 
@@ -74,6 +77,10 @@ class Trainer {
   const TrainOptions& options_;
   std::uint64_t seed_, identity_;
   const ProgressCallback& progress_;
+  const StepObserver& on_step_;
+  Timer timer_;
+  double outside_ = 0;  // seconds of on_step_, which are not learning
+  int told_ = 0;
   std::vector<Index> order_;
   optim::ReplayLog log_;
   FullState full_state_;  // of learning by solves; empty before its first gradient
@@ -165,6 +172,8 @@ optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, do
   if (stage.data.size() < data_.size())
     problem.trend_left_out = inference::dependent_inputs(problem.mean, stage.data.x);
   // The objective is the negative log likelihood per row, so that tolerances fit all sizes.
+  Vector best = start;
+  double best_value = HUGE_VAL;
   const optim::Objective live = [&](ConstVectorView theta, VectorView gradient) {
     problem.set_log_parameters(theta);
     const auto evidence = inference::exact_evidence(problem, stage.data, true);
@@ -177,7 +186,16 @@ optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, do
   });
   optim::LbfgsOptions options;
   options.max_iterations = options_.steps;
+  const optim::Objective watched = [&](ConstVectorView theta, VectorView gradient) {
+    const double value = logged(theta, gradient);
+    if (value < best_value) {
+      best_value = value;
+      best = theta;
+    }
+    return value;
+  };
   const Observer observer = [&](const Iteration& it) {
+    tell(best);
     if (!progress_) return Action::proceed;
     const double done = static_cast<double>(it.number) / options_.steps;
     return progress_({stage.name, share_from + (share_to - share_from) * done,
@@ -185,7 +203,7 @@ optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, do
   };
   optim::MinimizeResult result;
   try {
-    result = optim::lbfgs(logged, start, box_, options, observer);
+    result = optim::lbfgs(watched, start, box_, options, observer);
   } catch (const Interrupted&) {  // in the middle of a factorisation
     result.stop = StopReason::interrupted;
   }
@@ -210,8 +228,18 @@ void Trainer::add(const optim::MinimizeResult& result) {
   report_.failed_evaluations += result.rejected_evaluations;
 }
 
+void Trainer::tell(const Vector& theta) {
+  ++told_;
+  if (!on_step_) return;
+  auto problem = problem_;
+  problem.set_log_parameters(theta);
+  const Timer outside;
+  on_step_(problem, told_, timer_.seconds() - outside_);
+  outside_ += outside.seconds();
+}
+
 // The rest of the way by solves, from what was found on a subset.
-void Trainer::learn_on_all(Vector start) {
+void Trainer::learn_on_all(const Vector& start) {
   const Stage all = make_stage("learn", plan_.train_rows);
   FullTrainingOptions options;
   options.method = plan_.train_method;
@@ -224,7 +252,8 @@ void Trainer::learn_on_all(Vector start) {
   estimator.seed = seed_;
   FullTrainingHooks hooks;
   hooks.progress = progress_;
-  hooks.after_step = [&](const TrainStep&, const FullState& state) {
+  hooks.after_step = [&](const TrainStep& step, const FullState& state) {
+    tell(step.theta);
     full_state_ = state;
     unsaved_ = true;
     if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
@@ -241,8 +270,8 @@ void Trainer::learn_on_all(Vector start) {
   report_.stop = learned.stop;
 }
 
-TrainingOutcome Trainer::run() {
-  const Timer timer;
+// By Cholesky: several starts on few rows, the best of them on all that are learned from.
+LikelihoodValue Trainer::learn_exactly() {
   const bool by_solves = plan_.train_method != "exact";
   const bool staged = plan_.start_rows > 0;
   const Stage first =
@@ -268,7 +297,24 @@ TrainingOutcome Trainer::run() {
         "hyperparameters (--noise, --lengthscale) or scale the data");
   problem_.set_log_parameters(best.theta);
   report_.stop = best.stop;
-  if (by_solves) learn_on_all(best.theta);
+  LikelihoodValue likelihood;
+  likelihood.known = true;
+  likelihood.value = -best.value * static_cast<double>(rows);
+  likelihood.low = likelihood.high = likelihood.value;
+  likelihood.method = rows == data_.rows_before_merging() ? "cholesky" : "cholesky-subset";
+  likelihood.rows = rows;
+  likelihood.gradient = -best.gradient * static_cast<double>(rows);
+  return likelihood;
+}
+
+TrainingOutcome Trainer::run() {
+  const bool by_solves = plan_.train_method != "exact";
+  LikelihoodValue likelihood;
+  if (!by_solves || plan_.start_rows > 0) likelihood = learn_exactly();
+  if (by_solves) {
+    learn_on_all(problem_.log_parameters());
+    likelihood = {.method = "none"};  // not of these values any more
+  }
   if (unsaved_) write_checkpoint();
   const auto names = problem_.parameter_names();
   const Vector theta = problem_.log_parameters();
@@ -276,17 +322,7 @@ TrainingOutcome Trainer::run() {
     if (box_.hit(i, theta(i)) != 0)
       report_.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
   report_.resumed_evaluations = static_cast<int>(log_.num_replayed());
-  report_.seconds = timer.seconds();
-
-  LikelihoodValue likelihood;
-  likelihood.method = "none";
-  if (by_solves) return {problem_, report_, likelihood};
-  likelihood.known = true;
-  likelihood.value = -best.value * static_cast<double>(rows);
-  likelihood.low = likelihood.high = likelihood.value;
-  likelihood.method = rows == data_.rows_before_merging() ? "cholesky" : "cholesky-subset";
-  likelihood.rows = rows;
-  likelihood.gradient = -best.gradient * static_cast<double>(rows);
+  report_.seconds = timer_.seconds() - outside_;
   return {problem_, report_, likelihood};
 }
 
@@ -295,15 +331,14 @@ TrainingOutcome Trainer::run() {
 TrainingOutcome train(const inference::RegressionProblem& start,
                       const inference::Observations& data, const Plan& plan,
                       const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
-                      const ProgressCallback& progress) {
-  return Trainer(start, data, plan, options, seed, identity, progress).run();
+                      const ProgressCallback& progress, const StepObserver& on_step) {
+  return Trainer(start, data, plan, options, seed, identity, progress, on_step).run();
 }
 
 LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
-                                    const inference::Observations& data, const Plan& plan) {
+                                    const inference::Observations& data) {
   LikelihoodValue out;
   out.method = "none";
-  if (plan.system.solver != "cholesky") return out;
   inference::Evidence evidence;
   try {
     evidence = inference::exact_evidence(problem, data, true);
@@ -337,8 +372,7 @@ LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
       inference::make_operators(problem.kernel, data.x, OperatorKind::tiled, SolvePrecision::mixed);
   const linalg::Diagonal noise = data.noise.at(problem.noise);
   const preconditioners::Vecchia p(
-      *k.exact, noise,
-      {.neighbours = preconditioners::default_neighbours(n), .seed = seed});
+      *k.exact, noise, {.neighbours = preconditioners::default_neighbours(n), .seed = seed});
   const linalg::ShiftedOperator h(*k.fast, noise);
   const auto log_det = inference::log_determinant(h, p, options, [&](const Iteration& it) {
     return progress ? progress({"likelihood", -1, fmt::format("round {}", it.number)})

@@ -16,15 +16,19 @@ struct TrainingOutcome {
   LikelihoodValue likelihood;
 };
 
+/// Told of the values that a step has reached and the seconds until then, without its own.
+using StepObserver =
+    std::function<void(const inference::RegressionProblem&, int step, double seconds)>;
+
 /// `identity` names the run (data and options); a checkpoint of another run is refused.
 TrainingOutcome train(const inference::RegressionProblem& start,
                       const inference::Observations& data, const Plan& plan,
                       const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
-                      const ProgressCallback& progress);
+                      const ProgressCallback& progress, const StepObserver& on_step = {});
 
-/// The likelihood at fixed hyperparameters with its gradient, where the plan can afford it.
+/// The likelihood with its gradient by Cholesky; unknown when H is not positive definite.
 LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
-                                    const inference::Observations& data, const Plan& plan);
+                                    const inference::Observations& data);
 
 /// The likelihood of a problem that was solved iteratively, with an interval: the quadratic term
 /// from its weights, log|H| by Lanczos quadrature. Unknown where it would take too long.
