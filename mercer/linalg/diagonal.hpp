@@ -18,7 +18,6 @@ class Diagonal {
   double operator()(Index i) const { return uniform() ? value_ : values_(i); }
   Vector vector(Index n) const { return uniform() ? Vector::Constant(n, value_) : values_; }
   double least() const { return uniform() ? value_ : values_.minCoeff(); }
-  double largest() const { return uniform() ? value_ : values_.maxCoeff(); }
   /// One value that stands for all where there must be one: sum_i a_i / d_i is sum_i a_i over it
   /// when a and d have nothing to do with each other.
   double harmonic_mean() const;

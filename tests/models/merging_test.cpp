@@ -114,7 +114,7 @@ TEST(Merging, LeavesAloneWhatDoesNotRepeatOrHasKnownNoise) {
 TEST(Merging, ASubsetKeepsItsCounts) {
   const auto scaled = scale(repeated_data(60), true).data;
   const auto merged = merge_replicates(scaled);
-  const std::vector<Index> some = {3, 7, 11, 12, 20, 28};
+  const std::vector<Index> some = {0, 4, 9, 12, 16, 28};
   std::vector<Index> same;
   for (Index i = 0; i < scaled.size(); ++i)
     for (const Index j : some)

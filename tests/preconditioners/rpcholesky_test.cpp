@@ -17,7 +17,7 @@ TEST(RpCholeskyPreconditioner, IsTheInverseOfTheApproximationPlusNoise) {
   const auto built = make("rpcholesky", gp.kernel_operator, gp.noise, {.rank = 30, .seed = 3});
   EXPECT_EQ(built.report.rank, 30);
   BuildReport growth;
-  const Matrix f = grown_rpcholesky(gp.kernel_operator, 30, 3, growth).factor();
+  const Matrix f = grown_rpcholesky({gp.kernel_operator, gp.noise}, 30, 3, growth).factor();
   Matrix p = f * f.transpose();
   p.diagonal().array() += gp.noise;
   const Matrix r = testing::random_matrix(100, 3, 1), expected = p.ldlt().solve(r);
