@@ -182,7 +182,7 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
                    const ProgressCallback& progress = {});
 
 struct PredictOptions {
-  VarianceOptions variance;
+  VarianceOptions variance = VarianceOptions();  // spelt out: else GCC 12 warns where {} is passed
   std::optional<std::uint64_t> memory;
   std::optional<double> tolerance;  // of the solves for variances and draws; unset: from the noise
   std::string solver = "auto";
