@@ -288,6 +288,7 @@ void Learner::run_descent() {
         step + options.window < options.steps ? kLooseTolerance : kTightTolerance;
     const int passes = step % kMeasureEvery == 0 ? kErrorPasses : 0;
     last = exact_gradient(theta, tolerance, passes);
+    if (out_.stop == StopReason::interrupted) return optim::NoisyGradient{};
     TrainStep row;
     row.theta = theta;
     row.tolerance = tolerance;

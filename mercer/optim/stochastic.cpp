@@ -69,6 +69,10 @@ StochasticResult descend(const NoisyObjective& f, StochasticState s, const Box& 
   if (s.step == 0) s.theta = box.inside(s.theta);
   while (s.step < options.steps) {
     const auto estimate = f(s.theta, s.step);
+    if (estimate.gradient.size() == 0) {
+      result.stop = StopReason::interrupted;
+      break;
+    }
     if (!estimate.gradient.allFinite()) {
       result.stop = StopReason::breakdown;
       break;

@@ -16,7 +16,7 @@ namespace mercer::optim {
 
 /// An estimate of a gradient and, where it is known, of the standard error of each entry.
 struct NoisyGradient {
-  Vector gradient;
+  Vector gradient;        // empty: the run is to stop here
   Vector standard_error;  // empty: not known
 };
 using NoisyObjective = std::function<NoisyGradient(ConstVectorView theta, int step)>;

@@ -167,7 +167,7 @@ TEST_P(UnequalNoise, CertificateHolds) {
     const auto loose = Predictor(fit(data, options).model, predict).predict(at);
     EXPECT_TRUE(((loose.mean - exact.mean).array().abs() <= loose.error_bound.array()).all());
     EXPECT_LE((loose.sd_latent - exact.sd_latent).cwiseAbs().maxCoeff(),
-              loose.sd_error_bound + exact.sd_error_bound);
+              *loose.sd_error_bound + *exact.sd_error_bound);
   }
 }
 
