@@ -37,8 +37,8 @@ class VecchiaLikelihood {
  public:
   /// Order and neighbours are found once, with this kernel and noise, and kept: the value is a
   /// smooth function of the hyperparameters. x has one row per point.
-  VecchiaLikelihood(const kernels::Kernel& kernel, const linalg::Diagonal& noise,
-                    ConstMatrixView x, const VecchiaOptions& options = {});
+  VecchiaLikelihood(const kernels::Kernel& kernel, const linalg::Diagonal& noise, ConstMatrixView x,
+                    const VecchiaOptions& options = {});
 
   Index size() const { return x_.rows(); }
   Index neighbours() const { return neighbours_.most; }

@@ -142,11 +142,9 @@ TEST(EvidenceGradient, SameBitsOnAnyNumberOfThreads) {
   const auto problem = make_problem("matern32");
   const int before = num_threads();
   set_num_threads(1);
-  const auto one =
-      EvidenceGradient(data, options_for(Probes::control, 4)).estimate(problem, 1e-3);
+  const auto one = EvidenceGradient(data, options_for(Probes::control, 4)).estimate(problem, 1e-3);
   set_num_threads(2);
-  const auto two =
-      EvidenceGradient(data, options_for(Probes::control, 4)).estimate(problem, 1e-3);
+  const auto two = EvidenceGradient(data, options_for(Probes::control, 4)).estimate(problem, 1e-3);
   set_num_threads(before);
   EXPECT_EQ(one.gradient, two.gradient);
 }

@@ -22,8 +22,7 @@ Task make_task(Index n) {
   Rng rng(21, "full training");
   rng.fill_normal(t.data.x);
   for (Index i = 0; i < n; ++i)
-    t.data.y(i) =
-        std::sin(2 * t.data.x(i, 0)) + 0.4 * t.data.x(i, 1) + 0.2 * rng.normal();
+    t.data.y(i) = std::sin(2 * t.data.x(i, 0)) + 0.4 * t.data.x(i, 1) + 0.2 * rng.normal();
   return t;
 }
 
