@@ -17,8 +17,8 @@ struct VarianceRecord {
   void add(const models::Predictions& predictions);
 };
 
-/// A sentence about approximate variances, and the same as lines of a text; nothing is said of exact
-/// ones.
+/// A sentence about approximate variances, and the same as lines of a text; nothing is said of
+/// exact ones.
 std::string variances_sentence(const VarianceRecord& record);
 std::string variances_text(const VarianceRecord& record);
 /// variance, sd_error_bound, and for approximate ones sd_error, sd_error_rms, sd_error_relative and
