@@ -48,6 +48,8 @@ function(mercer_room_test name)
   add_executable(${name}_test ${TEST_SOURCES})
   target_link_libraries(${name}_test PRIVATE $<BUILD_INTERFACE:mercer_flags> GTest::gtest_main ${TEST_LIBRARIES})
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
+  # Tests are full of dense reference algebra: compiling it takes longer than running it.
+  target_compile_options(${name}_test PRIVATE -O1)
   foreach(room ${name} ${TEST_DEPENDS})
     if(TARGET mercer_${room})
       target_link_libraries(${name}_test PRIVATE mercer_${room})

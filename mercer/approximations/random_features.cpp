@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numbers>
 #include <numeric>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/core/threads.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/linalg/panels.hpp"
 
@@ -26,6 +28,7 @@ using Term = RandomFeatures::Term;
 
 constexpr std::size_t most_monomials = 1000;
 constexpr std::size_t most_terms = 100;
+constexpr Index kCombineRows = 256;  // rows whose features are held at once, per thread
 
 // --- The expression as a sum of products ---------------------------------------------------------
 
@@ -282,6 +285,23 @@ RandomFeatures::RandomFeatures(const kernels::Kernel& kernel, Index count, std::
     }
     count_ += term.features();
   }
+}
+
+Matrix RandomFeatures::combine(ConstMatrixView x, ConstMatrixView c) const {
+  Matrix out(x.rows(), c.cols());
+  const auto body = [&](Index task, int) {
+    const Index first = task * kCombineRows, rows = std::min(kCombineRows, x.rows() - first);
+    Matrix phi(rows, count_);
+    evaluate(x.middleRows(first, rows), phi);
+    linalg::gemm(1.0, phi, linalg::Transpose::no, c, linalg::Transpose::no, 0.0,
+                 out.middleRows(first, rows));
+  };
+  parallel_for((x.rows() + kCombineRows - 1) / kCombineRows, std::ref(body));
+  return out;
+}
+
+double RandomFeatures::combine_bytes(Index features) {
+  return 8.0 * static_cast<double>(features * kCombineRows * num_threads());
 }
 
 void RandomFeatures::evaluate(ConstMatrixView x, MatrixView out) const {

@@ -34,6 +34,11 @@ class RandomFeatures {
 
   /// out(i, :) = phi(x_i)'; x is N x num_inputs, out is N x count.
   void evaluate(ConstMatrixView x, MatrixView out) const;
+  /// Phi(x) c for a block of coefficients (count x t), the features of a panel of rows at a time.
+  /// With normal c its columns are draws of a process with covariance phi'phi.
+  Matrix combine(ConstMatrixView x, ConstMatrixView c) const;
+  /// What that holds beside its result.
+  static double combine_bytes(Index features);
 
   /// One frequency for every term that has any, and all the monomials.
   static Index smallest_count(const kernels::Kernel& kernel);

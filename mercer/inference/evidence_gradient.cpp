@@ -35,21 +35,16 @@ constexpr int kManyIterations = 15;
 constexpr Index kHybridNeighbours = 30;
 constexpr int kHighestLevel = 3;
 constexpr Index kPathwiseFeatures = 2000;
-constexpr Index kFeatureRows = 1024;
 
-// Columns of z: prior draws by random features.
-void prior_draws(const kernels::Kernel& kernel, ConstMatrixView x, std::uint64_t seed, Rng& rng,
-                 MatrixView z) {
-  const Index least = approximations::RandomFeatures::smallest_count(kernel);
-  const approximations::RandomFeatures features(kernel, std::max(kPathwiseFeatures, least), seed);
-  Matrix weights(features.count(), z.cols());
-  rng.fill_normal(weights);
-  Matrix block(kFeatureRows, features.count());
-  for (Index first = 0; first < x.rows(); first += kFeatureRows) {
-    const Index rows = std::min(kFeatureRows, x.rows() - first);
-    features.evaluate(x.middleRows(first, rows), block.topRows(rows));
-    z.middleRows(first, rows).noalias() = block.topRows(rows) * weights;
-  }
+// Columns of a draw from N(0, K), nearly.
+Matrix prior_draws(const kernels::Kernel& kernel, ConstMatrixView x, Index count,
+                   std::uint64_t seed, Rng& rng) {
+  using approximations::RandomFeatures;
+  const RandomFeatures features(
+      kernel, std::max(kPathwiseFeatures, RandomFeatures::smallest_count(kernel)), seed);
+  Matrix coefficients(features.count(), count);
+  rng.fill_normal(coefficients);
+  return features.combine(x, coefficients);
 }
 
 // Signs of the r-th contrast between probes: a row of a Hadamard matrix, r >= 1.
@@ -158,7 +153,7 @@ EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(
       from(*preconditioner());
       break;
     case Probes::pathwise: {
-      prior_draws(problem.kernel, data.x, options.seed + stream, rng, out.z);
+      out.z = prior_draws(problem.kernel, data.x, options.probes, options.seed + stream, rng);
       Matrix e(n, options.probes);
       rng.fill_normal(e);
       out.z += data.noise.at(problem.noise).vector(n).cwiseSqrt().asDiagonal() * e;

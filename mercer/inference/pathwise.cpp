@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "mercer/core/rng.hpp"
-#include "mercer/core/threads.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
@@ -13,8 +12,6 @@ namespace {
 
 using approximations::RandomFeatures;
 using linalg::Transpose;
-
-constexpr Index panel_rows = 256;  // points whose features are held at once, per thread
 
 Index feature_count(const kernels::Kernel& kernel, const PathwiseOptions& options) {
   validate(options);
@@ -34,7 +31,7 @@ PathwiseDraws::PathwiseDraws(const RegressionProblem& problem, const Matrix& x,
   for (Index s = 0; s < options.count; ++s)
     Rng(options.seed, "pathwise prior", static_cast<std::uint64_t>(s))
         .fill_normal(coefficients_.col(s));
-  Matrix b = prior_draws(x);
+  Matrix b = features_.combine(x, coefficients_);
   Vector e(x.rows());
   for (Index s = 0; s < options.count; ++s) {
     Rng(options.seed, "pathwise noise", static_cast<std::uint64_t>(s)).fill_normal(e);
@@ -48,21 +45,8 @@ PathwiseDraws::PathwiseDraws(const RegressionProblem& problem, const Matrix& x,
   linalg::gemm(-1.0, weights.basis_solves, Transpose::no, trend_, Transpose::no, 1.0, weights_);
 }
 
-Matrix PathwiseDraws::prior_draws(ConstMatrixView at) const {
-  Matrix out(at.rows(), count());
-  const auto body = [&](Index task, int) {
-    const Index first = task * panel_rows, rows = std::min(panel_rows, at.rows() - first);
-    Matrix phi(rows, features_.count());
-    features_.evaluate(at.middleRows(first, rows), phi);
-    linalg::gemm(1.0, phi, Transpose::no, coefficients_, Transpose::no, 0.0,
-                 out.middleRows(first, rows));
-  };
-  parallel_for((at.rows() + panel_rows - 1) / panel_rows, std::ref(body));
-  return out;
-}
-
 Matrix PathwiseDraws::deviations(ConstMatrixView at) const {
-  Matrix out = prior_draws(at);
+  Matrix out = features_.combine(at, coefficients_);
   Matrix learned(at.rows(), count());
   operators::cross_apply(problem_.kernel, at, x_, weights_, operators::Precision::float64, learned);
   out -= learned;
@@ -77,8 +61,8 @@ std::string PathwiseDraws::refusal(const kernels::Kernel& kernel) {
 double PathwiseDraws::bytes(Index n, const PathwiseOptions& options) {
   const auto features = static_cast<double>(options.features);
   const auto count = static_cast<double>(options.count);
-  return 8.0 * (count * (3.0 * static_cast<double>(n) + features) +
-                features * panel_rows * num_threads());
+  return 8.0 * count * (3.0 * static_cast<double>(n) + features) +
+         RandomFeatures::combine_bytes(options.features);
 }
 
 double PathwiseDraws::flops(Index n, Index d, const PathwiseOptions& options) {

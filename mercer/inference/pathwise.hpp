@@ -55,9 +55,6 @@ class PathwiseDraws {
   static double flops(Index n, Index d, const PathwiseOptions& options);
 
  private:
-  /// f0 at the rows of `at`.
-  Matrix prior_draws(ConstMatrixView at) const;
-
   RegressionProblem problem_;
   const Matrix& x_;
   approximations::RandomFeatures features_;

@@ -23,6 +23,9 @@ constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
 constexpr double kFarFromNeighbours = 0.5;
 constexpr double kFirstTrust = 1.0, kLeastTrust = 0.05;
 constexpr int kSurrogateSteps = 60, kInnerSteps = 20;
+// Log likelihood that a climb on the surrogate may leave: while neighbours are those of the start
+// values, and after.
+constexpr double kCoarseGain = 1, kFineGain = 0.02;
 // Passes that measure the noise of a gradient.
 constexpr int kErrorPasses = 2;
 // Adam and AdaGrad measure it now and then only.
@@ -52,7 +55,9 @@ class Learner {
   void find_neighbours();
   approximations::VecchiaEvidence surrogate(ConstVectorView theta);
   /// Maximises surrogate(theta) + c'(theta - middle) over the box; returns the best theta.
-  Vector climb_surrogate(const Vector& middle, const Vector& c, const optim::Box& box, int steps);
+  /// It ends when five steps together gain less than `gain`.
+  Vector climb_surrogate(const Vector& middle, const Vector& c, const optim::Box& box, int steps,
+                         double gain);
   inference::GradientEstimate exact_gradient(const Vector& theta, double tolerance,
                                              int error_passes);
   void finish_step();
@@ -168,7 +173,7 @@ approximations::VecchiaEvidence Learner::surrogate(ConstVectorView theta) {
 }
 
 Vector Learner::climb_surrogate(const Vector& middle, const Vector& c, const optim::Box& box,
-                                int steps) {
+                                int steps, double gain) {
   const auto rows = static_cast<double>(data_.rows_before_merging());
   const optim::Objective f = [&](ConstVectorView theta, VectorView gradient) {
     const auto v = surrogate(theta);
@@ -177,7 +182,7 @@ Vector Learner::climb_surrogate(const Vector& middle, const Vector& c, const opt
   };
   optim::LbfgsOptions options;
   options.max_iterations = steps;
-  options.value_tolerance = 1e-7;
+  options.value_tolerance = gain / rows;
   const auto result = optim::lbfgs(f, middle, box, options, [&](const Iteration& it) {
     return stopped("learn (surrogate)", -1,
                    fmt::format("step {}, log likelihood about {:.6g}", it.number, -it.value * rows))
@@ -218,12 +223,12 @@ void Learner::run_corrections() {
   if (neighbours_at_.size() == 0) {
     neighbours_at_ = theta_;
     find_neighbours();
-    theta_ = climb_surrogate(theta_, none, box_, kSurrogateSteps);
+    theta_ = climb_surrogate(theta_, none, box_, kSurrogateSteps, kCoarseGain);
     // Once more with the neighbours of the new values: lengthscales say who is near.
     neighbours_at_ = theta_;
     find_neighbours();
     if (out_.stop != StopReason::interrupted)
-      theta_ = climb_surrogate(theta_, none, box_, kInnerSteps);
+      theta_ = climb_surrogate(theta_, none, box_, kSurrogateSteps, kFineGain);
   } else {
     find_neighbours();
   }
@@ -254,7 +259,7 @@ void Learner::run_corrections() {
       const Vector c = exact.gradient - v.gradient;
       const optim::Box near((theta_.array() - trust_).max(box_.lower().array()).matrix(),
                             (theta_.array() + trust_).min(box_.upper().array()).matrix());
-      const Vector next = climb_surrogate(theta_, c, near, kInnerSteps);
+      const Vector next = climb_surrogate(theta_, c, near, kInnerSteps, kFineGain);
       last_move_ = next - theta_;
       theta_ = next;
       if ((theta_ - neighbours_at_).lpNorm<Eigen::Infinity>() > kFarFromNeighbours) {

@@ -1,0 +1,87 @@
+"""Coverage over 20 seeds and certificates against Cholesky: calibration.py MERCER RESULTS_FOLDER."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+SEEDS = 20
+
+
+def call(*command):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 5):
+        raise SystemExit(" ".join(map(str, command)) + "\n" + done.stderr)
+    return json.loads(done.stdout) if "--json" in command else None
+
+
+def coverage(mercer, folder):
+    rows = []
+    data, model = os.path.join(folder, "d.csv"), os.path.join(folder, "m.mcr")
+    for seed in range(SEEDS):
+        call(mercer, "generate", "gp", "-n", 1500, "-d", 2, "--seed", seed, "-o", data, "--quiet")
+        for method, words in (("lbfgs, Cholesky", ("--restarts", 0)), ("vecchia", ("--train", "vecchia", "--restarts", 0)),
+                              ("adam, solves", ("--train", "adam", "--steps", 60))):
+            fit = call(mercer, "fit", data, "--test-fraction", 0.3, "--seed", seed, "--kernel", "matern52", "--json", "--quiet", "-m", model, *words)
+            scores = fit["evaluation"]
+            rows.append({"seed": seed, "method": method, "coverage90": scores["coverage90"], "coverage95": scores["coverage95"],
+                         "nll": scores["nll"], "rmse": scores["rmse"]})
+        print(rows[-3:])
+    return rows
+
+
+def certificates(mercer, folder):
+    """The largest |mean - Cholesky mean| over its bound, per tolerance; above 1 would be a broken promise."""
+    data, test = os.path.join(folder, "c.csv"), os.path.join(folder, "t.csv")
+    call(mercer, "generate", "friedman", "-n", 4000, "-d", 6, "--seed", 3, "-o", data, "--quiet")
+    call(mercer, "generate", "friedman", "-n", 500, "-d", 6, "--seed", 4, "-o", test, "--quiet")
+    fixed = ("--kernel", "matern32", "--train", "none", "--lengthscale", 2, "--noise", 0.02)
+
+    def predict(*words):
+        model, out = os.path.join(folder, "c.mcr"), os.path.join(folder, "p.csv")
+        call(mercer, "fit", data, *fixed, *words, "--keep-unconverged", "--json", "--quiet", "-m", model)
+        call(mercer, "predict", model, test, "--variance", "none", "-o", out, "--quiet")
+        with open(out) as file:
+            return [(float(r["mean"]), float(r["error_bound"])) for r in csv.DictReader(file)]
+
+    exact = predict("--solver", "cholesky")
+    rows = []
+    for tolerance in ("1e-1", "1e-2", "1e-3", "1e-4", "1e-6", "1e-8"):
+        for preconditioner in ("none", "auto", "nystrom", "hybrid"):
+            loose = predict("--solver", "cg", "--preconditioner", preconditioner, "--tolerance", tolerance)
+            worst = max(abs(a - c) / (b + d) for (a, b), (c, d) in zip(loose, exact))
+            rows.append({"tolerance": tolerance, "preconditioner": preconditioner, "error_over_bound": worst})
+    print(rows)
+    return rows
+
+
+def write(path, rows):
+    with open(path, "w", newline="") as file:
+        out = csv.DictWriter(file, rows[0])
+        out.writeheader()
+        out.writerows(rows)
+
+
+def main():
+    mercer, results = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        covered, promised = coverage(mercer, folder), certificates(mercer, folder)
+    write(os.path.join(results, "coverage.csv"), covered)
+    write(os.path.join(results, "certificates.csv"), promised)
+    with open(os.path.join(results, "tables.md"), "w") as file:
+        sys.stdout = file
+        print("| method | mean coverage of 90 % | least | most | mean coverage of 95 % | mean NLL |\n|---|---:|---:|---:|---:|---:|")
+        for method in dict.fromkeys(r["method"] for r in covered):
+            here = [r for r in covered if r["method"] == method]
+            c = [r["coverage90"] for r in here]
+            print(f"| {method} | {sum(c) / len(c):.4f} | {min(c):.3f} | {max(c):.3f} | {sum(r['coverage95'] for r in here) / len(here):.4f} "
+                  f"| {sum(r['nll'] for r in here) / len(here):.4f} |")
+        print("\n| tolerance | preconditioner | largest error over its bound |\n|---:|---|---:|")
+        for r in promised:
+            print(f"| {r['tolerance']} | {r['preconditioner']} | {r['error_over_bound']:.3g} |")
+
+
+if __name__ == "__main__":
+    main()
