@@ -74,9 +74,10 @@ void check(const FitCommand& command) {
   if (command.test_fraction && !(*command.test_fraction > 0 && *command.test_fraction < 1))
     throw InvalidArgument(
         fmt::format("--test-fraction is {}, but must lie between 0 and 1", *command.test_fraction));
-  check_output_file("--model", command.model_path, {command.data.path});
+  check_output_file("--model", command.model_path, {command.data.path, command.validation});
   const auto& checkpoint = command.fit.train.checkpoint;
-  if (!checkpoint.empty()) check_output_file("--checkpoint", checkpoint, {command.data.path});
+  if (!checkpoint.empty())
+    check_output_file("--checkpoint", checkpoint, {command.data.path, command.validation});
   if (command.trace.empty() != command.validation.empty())
     throw InvalidArgument("--trace and --validation belong together: give both or none");
   if (!command.trace.empty())
@@ -169,10 +170,10 @@ Json gradients_json(const models::FitResult& result) {
     put(row, "seconds", step.seconds);
     put(row, "gradient_norm", step.gradient_norm);
     put(row, "tolerance", step.tolerance);
-    if (step.predicted_gain >= 0) {
-      put(row, "predicted_gain", step.predicted_gain);
-      put(row, "noise_gain", step.noise_gain);
-    }
+    row["stop"] = std::string(to_string(step.stop));
+    put(row, "relative_residual", step.relative_residual);
+    if (step.predicted_gain) put(row, "predicted_gain", *step.predicted_gain);
+    if (step.noise_gain) put(row, "noise_gain", *step.noise_gain);
     list.push_back(std::move(row));
   }
   const auto names = result.model.problem.parameter_names();
@@ -187,7 +188,9 @@ Json gradients_json(const models::FitResult& result) {
   }
   return {{"steps", std::move(list)},
           {"last", std::move(last)},
+          {"loose", training.loose_gradients},
           {"surrogate_evaluations", training.surrogate_evaluations},
+          {"raised_conditionals", training.raised_conditionals},
           {"matvecs", training.matvecs}};
 }
 
@@ -239,22 +242,31 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
 std::string training_line(const models::FitResult& result) {
   if (!result.plan.trains) return "Training     none: the hyperparameters are those given\n";
   const auto& training = result.training;
-  const bool by_solves = result.plan.train_method != "exact";
-  std::string text = fmt::format(
-      "Training     {}, {} of the likelihood on {} rows: {}\n", plural(training.steps, "step"),
-      plural(training.evaluations, "evaluation"),
-      count(by_solves ? result.plan.start_rows : result.plan.train_rows), to_string(training.stop));
-  if (by_solves)
-    text += fmt::format("             then {} on all {} rows ({}), {} of the surrogate\n",
-                        plural(static_cast<Index>(training.history.size()), "exact gradient"),
-                        count(result.plan.train_rows), result.plan.train_method,
-                        plural(training.surrogate_evaluations, "evaluation"));
-  if (by_solves && !training.history.empty() && training.history.back().predicted_gain >= 0)
+  const auto& plan = result.plan;
+  const bool by_solves = plan.train_method != "exact";
+  std::string text = "Training     ";
+  if (training.evaluations > 0)
+    text += fmt::format("{} of the exact likelihood on {} rows{}\n",
+                        plural(training.evaluations, "evaluation"),
+                        count(by_solves ? plan.start_rows : plan.train_rows),
+                        by_solves ? "" : fmt::format(": {}", to_string(training.stop)));
+  if (by_solves) {
+    const auto gradients = static_cast<Index>(training.history.size());
+    text += fmt::format("{}{} on {} rows: ", training.evaluations > 0 ? "             " : "",
+                        plan.train_method, count(plan.train_rows));
+    if (plan.train_method != "vecchia") text += plural(gradients, "exact gradient");
+    if (gradients > 0 && training.surrogate_evaluations > 0) text += ", ";
+    if (training.surrogate_evaluations > 0)
+      text += plural(training.surrogate_evaluations, "evaluation") + " of the Vecchia likelihood";
+    text += fmt::format(": {}\n", to_string(training.stop));
+  }
+  if (!training.history.empty() && training.history.back().predicted_gain)
     text += fmt::format(
-        "             at the last one {} of log likelihood were still to be gained, {} of them\n"
-        "             the noise of the gradient\n",
-        number(training.history.back().predicted_gain, 3),
-        number(training.history.back().noise_gain, 3));
+        "             at the last gradient {} of log likelihood were still to be gained; its "
+        "noise\n"
+        "             alone would show {}\n",
+        number(*training.history.back().predicted_gain, 3),
+        number(training.history.back().noise_gain.value_or(0), 3));
   if (!training.bounds_hit.empty())
     text += fmt::format("             at the edge of the allowed range: {}\n",
                         fmt::join(training.bounds_hit, ", "));
@@ -326,12 +338,28 @@ int run_fit(const Words& words) {
                          {"--steps", "--restarts", "--subset", "--probes", "--probe-kind",
                           "--checkpoint", "--trace", "--validation"},
                          "--train none learns nothing");
+  const auto& how = command.fit.train.train;
+  if (how == "vecchia")
+    refuse_train_options(arguments, {"--probes", "--probe-kind"},
+                         "--train vecchia takes no gradient from solves");
+  if (how == "adam" || how == "adagrad")
+    refuse_train_options(arguments, {"--restarts"},
+                         fmt::format("--train {} begins at the start values", how));
   const Console console("fit", command.run.quiet);
   const FitRun run = execute(command, console);
+  const auto& training = run.result.training;
+  if (run.result.plan.train_method == "exact" &&
+      (arguments.given("--probes") || arguments.given("--probe-kind")))
+    console.note("--probes and --probe-kind had no part in this: it was learned by Cholesky");
+  if (training.loose_gradients > 0)
+    console.warn(fmt::format(
+        "{} of {} while learning came from solves that missed their tolerance; allow more "
+        "--max-iterations, or try another --preconditioner",
+        training.loose_gradients, plural(static_cast<Index>(training.history.size()), "gradient")));
   if (run.result.merged_rows > 0)
     console.note(fmt::format(
-        "merged {} with an earlier one of the same inputs, which changes nothing but the time "
-        "(--no-merge keeps them apart)",
+        "merged {} with an earlier one of the same inputs, which is exact (--no-merge keeps them "
+        "apart)",
         plural(run.result.merged_rows, "row")));
   else if (run.data.duplicate_inputs > 0 && !command.no_merge)
     console.note("rows with the same inputs are not merged where noise variances are given");

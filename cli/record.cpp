@@ -99,7 +99,7 @@ Json likelihood_json(const models::LikelihoodValue& likelihood,
     put(json, "high", likelihood.high);
   } else {
     json["value"] = json["low"] = json["high"] = nullptr;
-    json["value_reason"] = "not computed: on so many rows it would take too long";
+    json["value_reason"] = "not computed: " + likelihood.reason;
   }
   json["method"] = likelihood.method;
   if (likelihood.method == "lanczos") {
@@ -112,6 +112,7 @@ Json likelihood_json(const models::LikelihoodValue& likelihood,
   for (Index i = 0; i < likelihood.gradient.size(); ++i)
     put(gradient, names[static_cast<std::size_t>(i)], likelihood.gradient[i]);
   json["gradient"] = likelihood.gradient.size() > 0 ? std::move(gradient) : Json(nullptr);
+  if (likelihood.gradient.size() == 0) json["gradient_reason"] = "known by Cholesky only";
   return json;
 }
 

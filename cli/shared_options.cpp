@@ -145,7 +145,7 @@ void add_train_options(Arguments& arguments, models::TrainOptions& options) {
                    "by solves: right-hand sides that traces are estimated from");
   arguments.option("--probe-kind", "NAME", options.probe_kind,
                    "auto | control | preconditioned | pathwise | rademacher |\n"
-                   "gaussian: how they are drawn [default: auto, which is control]");
+                   "gaussian: how they are drawn; auto is control");
 }
 
 void refuse_train_options(const Arguments& arguments, const std::vector<std::string>& names,

@@ -180,10 +180,6 @@ double VecchiaLikelihood::bytes(Index n, Index d, Index neighbours) {
          (8.0 * static_cast<double>(d) + 4.0 * static_cast<double>(neighbours) + 24.0);
 }
 
-double VecchiaLikelihood::kernel_values(Index n, Index neighbours) {
-  return Vecchia::kernel_values(n, neighbours, false);
-}
-
 Vector inverse_trace(const Vecchia& factor, const kernels::Kernel& kernel, ConstMatrixView x,
                      ConstVectorView noise_slope) {
   const Index n = factor.size(), p = kernel.num_parameters() + 1;

@@ -45,7 +45,6 @@ class VecchiaLikelihood {
   VecchiaEvidence evaluate(const VecchiaModel& model, bool with_gradient = true) const;
 
   static double bytes(Index n, Index d, Index neighbours);
-  static double kernel_values(Index n, Index neighbours);
 
  private:
   std::vector<Index> order_;

@@ -120,7 +120,8 @@ void EvidenceGradient::Impl::build(const RegressionProblem& problem) {
     other = preconditioners::make(options.system.preconditioner, target, wanted).preconditioner;
   } else if (state.level > 0) {
     wanted = {};
-    wanted.rank = std::min(n, preconditioners::default_rank(n) << (state.level - 1));
+    wanted.rank = std::min(preconditioners::default_rank(n) << (state.level - 1),
+                           options.system.preconditioning.rank.value_or(n));
     wanted.neighbours = std::min(n, kHybridNeighbours);
     wanted.seed = options.seed;
     other = preconditioners::make("hybrid", target, wanted).preconditioner;
@@ -192,8 +193,7 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
   const Operators k = make_operators(problem.kernel, self.data.x, system.op, system.precision);
 
   GradientEstimate out;
-  out.rebuilt = self.must_build(problem);
-  if (out.rebuilt) self.build(problem);
+  if (self.must_build(problem)) self.build(problem);
   const auto probes = self.draw(problem);
   const Matrix basis = problem.basis(self.data.x);
   const Index q = basis.cols();
@@ -220,7 +220,6 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
   if (out.stop == StopReason::interrupted) return out;
 
   const Weights weights = combine_solves(solution.leftCols(1 + q), basis);
-  out.fit = q > 0 ? weights.w.dot(self.data.y - basis * weights.beta) : weights.w.dot(self.data.y);
 
   // Columns of the pass: w first, then the probes.
   Matrix u(n, 1 + t), v(n, 1 + t), kv(n, 1 + t);
@@ -247,7 +246,7 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
   // A contrast of probes has mean zero and, suitably scaled, the variance of the mean.
   const int passes = static_cast<int>(std::min<Index>(error_passes, t - 1));
   if (passes > 0) {
-    Vector sum = Vector::Zero(p + 1);
+    out.contrasts.resize(p + 1, passes);
     Vector mean;  // needed only when the signs do not balance
     for (int r = 1; r <= passes; ++r) {
       Matrix contrast = u.rightCols(t);
@@ -261,9 +260,9 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
         if (mean.size() == 0) mean = pass(u.rightCols(t), v.rightCols(t));
         d -= balance * mean;
       }
-      sum.array() += d.array().square() / std::max(1 - balance * balance, 1e-3);
+      out.contrasts.col(r - 1) = d / std::sqrt(std::max(1 - balance * balance, 1e-3));
     }
-    out.standard_error = (sum / passes).cwiseSqrt();
+    out.standard_error = out.contrasts.cwiseAbs2().rowwise().mean().cwiseSqrt();
   }
   out.matvecs = k.exact->products() + (k.fast ? k.fast->products() : 0);
 
@@ -272,7 +271,8 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
   ++state.estimates;
   if (state.iterations_when_new == 0) state.iterations_when_new = std::max(1, out.iterations);
   state.stale = out.iterations > kTooSlow * state.iterations_when_new;
-  if (self.automatic() && out.iterations > kManyIterations && state.level < kHighestLevel) {
+  const bool room = system.preconditioning.rank.value_or(n) > 0;
+  if (self.automatic() && room && out.iterations > kManyIterations && state.level < kHighestLevel) {
     ++state.level;
     state.stale = true;
   }

@@ -50,12 +50,12 @@ void visit_fields(EstimatorOptions& o, Visitor&& field) {
 struct GradientEstimate {
   Vector gradient;        // in problem.log_parameters()
   Vector standard_error;  // of each entry, from the spread of the probes; empty when not measured
-  double fit = 0;         // w'(y - A beta), the quadratic term of the likelihood
+  /// Columns d with mean zero whose mean d d' is the covariance of the gradient; as many as passes.
+  Matrix contrasts;
   StopReason stop = StopReason::converged;
   int iterations = 0;
   std::int64_t matvecs = 0;      // single-column products with K, those of the gradient included
   double relative_residual = 0;  // the worst column
-  bool rebuilt = false;          // the preconditioner was made anew
 };
 
 class EvidenceGradient {

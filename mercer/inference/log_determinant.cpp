@@ -3,6 +3,7 @@
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "mercer/core/error.hpp"
 #include "mercer/krylov/cg.hpp"
@@ -30,7 +31,8 @@ double lanczos_log(const krylov::CgCoefficients& coefficients, std::size_t count
   double sum = 0;
   for (Index k = 0; k < n; ++k) {
     const double first = eigen.eigenvectors()(0, k);
-    sum += first * first * std::log(std::max(eigen.eigenvalues()(k), 1e-300));
+    if (!(eigen.eigenvalues()(k) > 0)) return -std::numeric_limits<double>::infinity();
+    sum += first * first * std::log(eigen.eigenvalues()(k));
   }
   return sum;
 }
@@ -62,6 +64,7 @@ LogDeterminant log_determinant(const linalg::LinearOperator& h, const linalg::Pr
     const auto& c = solved.coefficients[static_cast<std::size_t>(s)];
     const std::size_t count = c.alpha.size();
     quadratures(s) = static_cast<double>(n) * lanczos_log(c, count);
+    out.positive = out.positive && std::isfinite(quadratures(s));
     const std::size_t before = count > kLastRounds ? count - kLastRounds : 1;
     const double moved = quadratures(s) - static_cast<double>(n) * lanczos_log(c, before);
     out.solver_error = std::max(out.solver_error, std::abs(moved));

@@ -36,6 +36,7 @@ struct LogDeterminant {
   int iterations = 0;
   std::int64_t matvecs = 0;
   StopReason stop = StopReason::converged;
+  bool positive = true;  // no Ritz value was zero or below
 };
 
 /// P must have log_det() and sample().
@@ -43,7 +44,8 @@ LogDeterminant log_determinant(const linalg::LinearOperator& h, const linalg::Pr
                                const LogDeterminantOptions& options = {},
                                const Observer& observer = {});
 
-/// e_1' log(T) e_1 of the Lanczos matrix T that the first `count` coefficients make.
+/// e_1' log(T) e_1 of the Lanczos matrix T that the first `count` coefficients make; -inf when T is
+/// not positive.
 double lanczos_log(const krylov::CgCoefficients& coefficients, std::size_t count);
 
 }  // namespace mercer::inference

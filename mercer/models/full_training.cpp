@@ -51,6 +51,9 @@ class Learner {
 
  private:
   void run_corrections();
+  void climb_first();
+  bool correct(int most);
+  Vector free_part(const Vector& g) const;
   void run_descent();
   void find_neighbours();
   approximations::VecchiaEvidence surrogate(ConstVectorView theta);
@@ -60,6 +63,7 @@ class Learner {
                          double gain);
   inference::GradientEstimate exact_gradient(const Vector& theta, double tolerance,
                                              int error_passes);
+  void tell();
   void finish_step();
   void record(TrainStep step, const inference::GradientEstimate& estimate);
   bool stopped(const std::string& stage, double fraction, const std::string& detail);
@@ -83,6 +87,8 @@ class Learner {
   Vector last_move_;
   double trust_ = kFirstTrust;
   double gain_ = HUGE_VAL;
+  bool done_ = false;
+  StopReason climbed_ = StopReason::converged;  // the last climb on the surrogate
   optim::StochasticState descent_;
 
   FullTrainingOutcome out_;
@@ -92,6 +98,12 @@ void Learner::load(FullState state) {
   theta_ = box_.inside(problem_.log_parameters());
   descent_.theta = theta_;
   if (state.empty()) return;
+  for (const char* name : {"theta", "scalars", "neighbours_at", "last_move", "standard_error",
+                           "solutions", "built_at", "first", "second", "gradients", "thetas"})
+    if (!state.contains(name))
+      throw ModelFileError(fmt::format("the checkpoint is damaged: it has no '{}'", name));
+  if (state.at("theta").size() != theta_.size() || state.at("scalars").size() != 9)
+    throw ModelFileError("the checkpoint is damaged: its sizes do not fit");
   theta_ = state.at("theta");
   const Vector scalars = state.at("scalars");
   step_ = static_cast<int>(scalars(0));
@@ -99,6 +111,8 @@ void Learner::load(FullState state) {
   gain_ = scalars(2);
   neighbours_at_ = state.at("neighbours_at");
   last_move_ = state.at("last_move");
+  out_.standard_error = state.at("standard_error");
+  done_ = descent_.converged = scalars(8) != 0;
   inference::EvidenceGradient::State estimator;
   estimator.solutions = state.at("solutions");
   estimator.built_at = state.at("built_at");
@@ -117,9 +131,9 @@ void Learner::load(FullState state) {
 
 FullState Learner::saved() const {
   const auto& e = estimator_.state();
-  Vector scalars(8);
+  Vector scalars(9);
   scalars << step_, trust_, gain_, e.stale ? 1 : 0, e.estimates, e.level, e.iterations_when_new,
-      descent_.step;
+      descent_.step, done_ || descent_.converged ? 1 : 0;
   const auto columns = [&](const std::vector<Vector>& rows) {
     Matrix out(theta_.size(), static_cast<Index>(rows.size()));
     for (std::size_t i = 0; i < rows.size(); ++i) out.col(static_cast<Index>(i)) = rows[i];
@@ -129,6 +143,7 @@ FullState Learner::saved() const {
           {"scalars", scalars},
           {"neighbours_at", neighbours_at_},
           {"last_move", last_move_},
+          {"standard_error", out_.standard_error},
           {"solutions", e.solutions},
           {"built_at", e.built_at},
           {"first", descent_.first},
@@ -141,17 +156,22 @@ bool Learner::stopped(const std::string& stage, double fraction, const std::stri
   return hooks_.progress && hooks_.progress({stage, fraction, detail, true}) == Action::stop;
 }
 
-void Learner::finish_step() {
-  if (!hooks_.after_step) return;
+void Learner::tell() {
   const Timer outside;
-  hooks_.after_step(out_.steps.back(), saved());
+  if (hooks_.on_values) hooks_.on_values(theta_);
+  outside_ += outside.seconds();
+}
+
+void Learner::finish_step() {
+  tell();
+  const Timer outside;
+  if (hooks_.after_step) hooks_.after_step(saved());
   outside_ += outside.seconds();
 }
 
 void Learner::find_neighbours() {
   problem_.set_log_parameters(neighbours_at_);
-  const Index wanted =
-      options_.neighbours > 0 ? options_.neighbours : surrogate_neighbours(data_.size());
+  const Index wanted = options_.neighbours.value_or(surrogate_neighbours(data_.size()));
   vecchia_ = std::make_unique<approximations::VecchiaLikelihood>(
       problem_.kernel, data_.noise.at(problem_.noise), data_.x,
       approximations::VecchiaOptions{.neighbours = wanted, .seed = options_.seed});
@@ -164,6 +184,7 @@ approximations::VecchiaEvidence Learner::surrogate(ConstVectorView theta) {
   const Vector slope = data_.noise.slope(problem_.noise).vector(n);
   ++out_.surrogate_evaluations;
   auto out = vecchia_->evaluate({problem_.kernel, noise, slope, data_.y, basis_});
+  out_.raised_conditionals = std::max(out_.raised_conditionals, out.raised);
   // What merging took away is known exactly; of the information, its mean.
   out.value += data_.replicates.log_likelihood(problem_.noise);
   out.gradient(out.gradient.size() - 1) += data_.replicates.slope(problem_.noise);
@@ -190,6 +211,7 @@ Vector Learner::climb_surrogate(const Vector& middle, const Vector& c, const opt
                : Action::proceed;
   });
   if (result.stop == StopReason::interrupted) out_.stop = StopReason::interrupted;
+  climbed_ = result.stop;
   return result.theta;
 }
 
@@ -202,7 +224,10 @@ inference::GradientEstimate Learner::exact_gradient(const Vector& theta, double 
                    fmt::format("step {}, iteration {} of its solves", step_ + 1, it.number));
     return stop ? Action::stop : Action::proceed;
   });
-  if (stop) out_.stop = StopReason::interrupted;
+  if (stop)
+    out_.stop = StopReason::interrupted;
+  else if (estimate.stop != StopReason::converged)
+    ++out_.loose_gradients;
   out_.matvecs += estimate.matvecs;
   return estimate;
 }
@@ -211,6 +236,8 @@ void Learner::record(TrainStep step, const inference::GradientEstimate& estimate
   step.number = ++step_;
   step.seconds = timer_.seconds() - outside_;
   step.gradient_norm = estimate.gradient.norm();
+  step.stop = estimate.stop;
+  step.relative_residual = estimate.relative_residual;
   step.iterations = estimate.iterations;
   step.matvecs = estimate.matvecs;
   out_.gradient = estimate.gradient;
@@ -218,65 +245,93 @@ void Learner::record(TrainStep step, const inference::GradientEstimate& estimate
   out_.steps.push_back(std::move(step));
 }
 
-void Learner::run_corrections() {
+// At a bound, a gradient that points out of the box is nothing to be gained.
+Vector Learner::free_part(const Vector& g) const {
+  Vector out = g;
+  for (Index i = 0; i < g.size(); ++i)
+    if (box_.hit(i, theta_(i)) * g(i) > 0) out(i) = 0;
+  return out;
+}
+
+void Learner::climb_first() {
   const Vector none = Vector::Zero(theta_.size());
-  if (neighbours_at_.size() == 0) {
-    neighbours_at_ = theta_;
-    find_neighbours();
-    theta_ = climb_surrogate(theta_, none, box_, kSurrogateSteps, kCoarseGain);
-    // Once more with the neighbours of the new values: lengthscales say who is near.
-    neighbours_at_ = theta_;
-    find_neighbours();
-    if (out_.stop != StopReason::interrupted)
-      theta_ = climb_surrogate(theta_, none, box_, kSurrogateSteps, kFineGain);
+  neighbours_at_ = theta_;
+  find_neighbours();
+  theta_ = climb_surrogate(theta_, none, box_, kSurrogateSteps, kCoarseGain);
+  if (out_.stop == StopReason::interrupted) return;
+  // Once more with the neighbours of the new values: lengthscales say who is near.
+  neighbours_at_ = theta_;
+  find_neighbours();
+  theta_ = climb_surrogate(theta_, none, box_, kSurrogateSteps, kFineGain);
+  tell();
+}
+
+// One exact gradient at theta_ and the step that follows from it. False when the run is to end.
+bool Learner::correct(int most) {
+  const double tolerance = gain_ < kNearGain ? kTightTolerance : kLooseTolerance;
+  const auto exact = exact_gradient(theta_, tolerance, kErrorPasses);
+  if (out_.stop == StopReason::interrupted) return false;
+  if (!exact.gradient.allFinite()) {
+    out_.stop = StopReason::breakdown;
+    return false;
+  }
+  const auto v = surrogate(theta_);
+  const Index p = theta_.size();
+  const Eigen::LLT<Matrix> information(v.information + Matrix::Identity(p, p));
+  const auto gain_of = [&](const Vector& g) { return 0.5 * g.dot(information.solve(g)); };
+  gain_ = gain_of(free_part(exact.gradient));
+  double noise = 0;
+  for (const auto& contrast : exact.contrasts.colwise())
+    noise += gain_of(contrast) / static_cast<double>(exact.contrasts.cols());
+  TrainStep step;
+  step.theta = theta_;
+  step.predicted_gain = gain_;
+  step.noise_gain = noise;
+  step.tolerance = tolerance;
+  record(std::move(step), exact);
+
+  const double enough = std::max(kNoGain, noise);
+  // The gradient turned round along the last move: that went too far.
+  if (last_move_.size() > 0 && exact.gradient.dot(last_move_) < 0 && gain_ > enough)
+    trust_ = std::max(kLeastTrust, 0.5 * trust_);
+  done_ = gain_ <= enough && tolerance <= kTightTolerance;
+  if (gain_ <= enough) {
+    if (!done_) gain_ = 0;  // the same again, with tight solves
   } else {
+    const Vector c = exact.gradient - v.gradient;
+    const optim::Box near((theta_.array() - trust_).max(box_.lower().array()).matrix(),
+                          (theta_.array() + trust_).min(box_.upper().array()).matrix());
+    const Vector next = climb_surrogate(theta_, c, near, kInnerSteps, kFineGain);
+    last_move_ = next - theta_;
+    theta_ = next;
+    // Part of a climb is good enough for a model, but not to go on from.
+    if (out_.stop == StopReason::interrupted) return false;
+    if ((theta_ - neighbours_at_).lpNorm<Eigen::Infinity>() > kFarFromNeighbours) {
+      neighbours_at_ = theta_;
+      find_neighbours();
+    }
+  }
+  finish_step();
+  if (!done_ && stopped("learn (all rows)", std::min(0.95, static_cast<double>(step_) / most),
+                        fmt::format("correction {}, {:.3g} still to be gained", step_, gain_)))
+    out_.stop = StopReason::interrupted;
+  return !done_ && out_.stop != StopReason::interrupted;
+}
+
+void Learner::run_corrections() {
+  if (neighbours_at_.size() == 0)
+    climb_first();
+  else
     find_neighbours();
+  if (options_.method == "vecchia" || out_.stop == StopReason::interrupted) {
+    if (out_.stop != StopReason::interrupted) out_.stop = climbed_;
+    return;
   }
   const int most = std::min(options_.steps, kMostCorrections);
-  const bool correct = options_.method != "vecchia";
-  while (correct && step_ < most && out_.stop != StopReason::interrupted) {
-    const double tolerance = gain_ < kNearGain ? kTightTolerance : kLooseTolerance;
-    const auto exact = exact_gradient(theta_, tolerance, kErrorPasses);
-    if (out_.stop == StopReason::interrupted) break;
-    const auto v = surrogate(theta_);
-    const Index p = theta_.size();
-    const Eigen::LLT<Matrix> information(v.information + Matrix::Identity(p, p));
-    gain_ = 0.5 * exact.gradient.dot(information.solve(exact.gradient));
-    const Matrix spread = exact.standard_error.cwiseAbs2().asDiagonal();
-    const double noise = 0.5 * information.solve(spread).trace();
-    TrainStep step;
-    step.theta = theta_;
-    step.predicted_gain = gain_;
-    step.noise_gain = noise;
-    step.tolerance = tolerance;
-    record(std::move(step), exact);
-    // The gradient turned round along the last move: that went too far.
-    if (last_move_.size() > 0 && exact.gradient.dot(last_move_) < 0 && gain_ > kNoGain)
-      trust_ = std::max(kLeastTrust, 0.5 * trust_);
-    const bool done = gain_ <= std::max(kNoGain, noise) && tolerance <= kTightTolerance;
-    if (done) out_.stop = StopReason::converged;
-    if (!done && gain_ > std::max(kNoGain, noise)) {
-      const Vector c = exact.gradient - v.gradient;
-      const optim::Box near((theta_.array() - trust_).max(box_.lower().array()).matrix(),
-                            (theta_.array() + trust_).min(box_.upper().array()).matrix());
-      const Vector next = climb_surrogate(theta_, c, near, kInnerSteps, kFineGain);
-      last_move_ = next - theta_;
-      theta_ = next;
-      if ((theta_ - neighbours_at_).lpNorm<Eigen::Infinity>() > kFarFromNeighbours) {
-        neighbours_at_ = theta_;
-        find_neighbours();
-      }
-    } else if (!done) {
-      gain_ = 0;  // the same again, with tight solves
-    }
-    finish_step();
-    if (done) break;
-    if (stopped("learn (all rows)", std::min(0.95, static_cast<double>(step_) / most),
-                fmt::format("correction {}, {:.3g} still to be gained", step_, gain_)))
-      out_.stop = StopReason::interrupted;
+  while (!done_ && step_ < most && correct(most)) {
   }
-  if (!correct && out_.stop != StopReason::interrupted) out_.stop = StopReason::converged;
-  out_.surrogate = surrogate(theta_).value;
+  if (done_ && out_.stop != StopReason::interrupted)
+    out_.stop = out_.loose_gradients > 0 ? StopReason::stagnation : StopReason::converged;
 }
 
 void Learner::run_descent() {
@@ -315,6 +370,8 @@ void Learner::run_descent() {
   const auto result = optim::descend(f, descent_, box_, options, after);
   theta_ = result.theta;
   out_.stop = result.stop;
+  if (out_.stop == StopReason::converged && out_.loose_gradients > 0)
+    out_.stop = StopReason::stagnation;
 }
 
 FullTrainingOutcome Learner::run() {

@@ -25,7 +25,7 @@ struct FullTrainingOptions {
   std::string method = "lbfgs";  // lbfgs | adam | adagrad | vecchia
   int steps = 100;               // at most; corrections of lbfgs: at most 10 of them
   inference::EstimatorOptions estimator;
-  Index neighbours = 0;  // of the surrogate; 0: by size
+  std::optional<Index> neighbours;  // of the surrogate; unset: by size
   std::uint64_t seed = 0;
 };
 
@@ -34,8 +34,9 @@ struct FullTrainingOutcome {
   StopReason stop = StopReason::iteration_limit;
   std::vector<TrainStep> steps;
   Vector gradient, standard_error;  // of the last exact estimate; empty for vecchia
+  int loose_gradients = 0;          // whose solves missed their tolerance
   int surrogate_evaluations = 0;
-  double surrogate = 0;  // Vecchia log likelihood at the end; lbfgs and vecchia
+  Index raised_conditionals = 0;  // the most in an evaluation of the surrogate
   std::int64_t matvecs = 0;
 };
 
@@ -44,8 +45,11 @@ using FullState = std::map<std::string, Matrix>;
 
 struct FullTrainingHooks {
   ProgressCallback progress;
-  /// After every exact gradient; the state resumes the run to the same bits.
-  std::function<void(const TrainStep&, const FullState&)> after_step;
+  /// The values reached, after every step and every climb on the surrogate.
+  std::function<void(const Vector& theta)> on_values;
+  /// After every exact gradient and what followed from it; the state resumes the run to the same
+  /// bits.
+  std::function<void(const FullState&)> after_step;
 };
 
 /// Begins at `start`, or where `state` was. Stops with StopReason::interrupted and the values so

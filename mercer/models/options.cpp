@@ -116,6 +116,8 @@ void check(const TrainOptions& options) {
   validate(options);
   check_choice("training method", options.train,
                {"auto", "lbfgs", "adam", "adagrad", "vecchia", "none"});
+  if (options.probes < 2)
+    throw InvalidArgument("--probes must be at least 2: their spread is the error of a gradient");
   if (options.probe_kind != "auto") inference::probe_kind(options.probe_kind);
   if (options.subset && *options.subset < 2)
     throw InvalidArgument("--subset must be at least 2 rows");

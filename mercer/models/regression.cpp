@@ -28,6 +28,16 @@ Observer solve_observer(const ProgressCallback& progress) {
   };
 }
 
+std::string identity_of(inference::SystemChoice choice) {
+  std::string text =
+      fmt::format("{}|{}|{}|{}|{}", choice.solver, choice.preconditioner, to_string(choice.op),
+                  to_string(choice.precision), choice.max_iterations);
+  visit_fields(choice.preconditioning, [&](std::string_view name, const auto& value, auto) {
+    if (value) text += fmt::format("|{}={}", name, *value);
+  });
+  return text;
+}
+
 // What a checkpoint must have been made from to be resumed: data and everything that steers.
 std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options, const Plan& plan) {
   const auto& m = options.method;
@@ -38,8 +48,8 @@ std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options,
                   m.noise.value_or(-1), m.mean, m.seed, t.train, t.steps, t.restarts,
                   t.subset.value_or(-1), options.standardize, options.merge, plan.train_rows,
                   plan.start_rows) +
-      fmt::format("|{}|{}|{}|{}|{}", plan.train_method, t.probes, t.probe_kind,
-                  plan.train_system.preconditioner, plan.train_system.solver);
+      fmt::format("|{}|{}|{}|{}", plan.train_method, t.probes, t.probe_kind,
+                  identity_of(plan.train_system));
   return fingerprint(text.data(), text.size());
 }
 
@@ -262,7 +272,10 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   result.jitter = solved.jitter;
   result.preconditioner = std::move(solved.preconditioner);
   result.build_seconds = solved.build_seconds;
-  if (!result.likelihood.known)
+  if (!result.likelihood.known && result.solve.stop != StopReason::converged &&
+      result.plan.system.solver != "cholesky")
+    result.likelihood.reason = "the solve did not converge";
+  else if (!result.likelihood.known)
     result.likelihood =
         result.plan.system.solver == "cholesky"
             ? evaluate_likelihood(problem, rows)

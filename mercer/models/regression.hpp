@@ -61,6 +61,7 @@ struct LikelihoodValue {
   bool known = false;
   double value = 0, low = 0, high = 0;  // on the scale of the model; exact methods have low = high
   std::string method;                   // "cholesky", "cholesky-subset", "lanczos" or "none"
+  std::string reason;                   // why it is not known
   double probe_error = 0;               // lanczos: standard error from the probes
   double solver_error = 0;              // lanczos: what its solves may still hide
   Index rows = 0;
@@ -73,9 +74,11 @@ struct TrainStep {
   double seconds = 0;
   Vector theta;  // log parameters where the gradient was taken
   double gradient_norm = 0;
-  double predicted_gain = -1;  // lbfgs: log likelihood still to be gained; negative: not known
-  double noise_gain = -1;      // what the noise of the gradient alone would show
-  double tolerance = 0;        // of the solves
+  std::optional<double> predicted_gain;  // lbfgs: log likelihood still to be gained
+  std::optional<double> noise_gain;      // what the noise of the gradient alone would show
+  double tolerance = 0;                  // of the solves
+  StopReason stop = StopReason::converged;
+  double relative_residual = 0;  // of the solves, the worst column
   int iterations = 0;
   std::int64_t matvecs = 0;
 };
@@ -92,6 +95,8 @@ struct TrainReport {
   // By solves only (Plan::train_method is not "exact"):
   std::vector<TrainStep> history;
   Vector gradient, standard_error;  // of the last exact gradient
+  int loose_gradients = 0;          // whose solves missed their tolerance
+  Index raised_conditionals = 0;    // of the surrogate: not positive definite to rounding, mended
   int surrogate_evaluations = 0;
   std::int64_t matvecs = 0;
 };

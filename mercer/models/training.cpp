@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <filesystem>
 #include <numbers>
@@ -28,7 +29,9 @@ constexpr double kLeastNoise = 1e-6;              // of the variance of the targ
 constexpr double kCheckpointSeconds = 1.0;
 // Estimating a likelihood may take so many seconds, by its usual number of rounds.
 constexpr double kLongestLikelihood = 300, kUsualRounds = 20;
-constexpr double kTwoSided95 = 1.96;
+constexpr double kUpper95 = 0.975;
+// Noise below this share of the variance, times sqrt(N), is too small for float32 products.
+constexpr double kFloat32Noise = 1e-6;
 // Arrays of a checkpoint that belong to learning by solves.
 constexpr std::string_view kFullPrefix = "full_";
 
@@ -252,15 +255,21 @@ void Trainer::learn_on_all(const Vector& start) {
   estimator.seed = seed_;
   FullTrainingHooks hooks;
   hooks.progress = progress_;
-  hooks.after_step = [&](const TrainStep& step, const FullState& state) {
-    tell(step.theta);
+  hooks.on_values = [&](const Vector& theta) { tell(theta); };
+  hooks.after_step = [&](const FullState& state) {
     full_state_ = state;
     unsaved_ = true;
     if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
   };
   problem_.set_log_parameters(start);
+  const auto left_out = problem_.trend_left_out;
+  if (all.data.size() < data_.size())
+    problem_.trend_left_out = inference::dependent_inputs(problem_.mean, all.data.x);
   auto learned = learn_by_solves(problem_, all.data, box_, options, full_state_, hooks);
   problem_ = std::move(learned.problem);
+  problem_.trend_left_out = left_out;
+  report_.loose_gradients = learned.loose_gradients;
+  report_.raised_conditionals = learned.raised_conditionals;
   report_.steps += static_cast<int>(learned.steps.size());
   report_.history = std::move(learned.steps);
   report_.gradient = std::move(learned.gradient);
@@ -343,7 +352,9 @@ LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
   try {
     evidence = inference::exact_evidence(problem, data, true);
   } catch (const NotPositiveDefinite&) {
-    return out;  // the solve adds jitter and says so; the likelihood of H itself has no value
+    // The solve adds jitter and says so; the likelihood of H itself has no value.
+    out.reason = "H is not positive definite to rounding";
+    return out;
   }
   out.known = true;
   out.value = out.low = out.high = evidence.value;
@@ -367,19 +378,30 @@ LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
   const double product =
       inference::product_seconds(inference::nominal_speeds(problem.kernel, data.x.cols()), n,
                                  OperatorKind::tiled, SolvePrecision::mixed, options.probes);
-  if (kUsualRounds * product > kLongestLikelihood) return out;
-  const auto k =
-      inference::make_operators(problem.kernel, data.x, OperatorKind::tiled, SolvePrecision::mixed);
+  if (kUsualRounds * product > kLongestLikelihood) {
+    out.reason = "on so many rows it would take too long";
+    return out;
+  }
   const linalg::Diagonal noise = data.noise.at(problem.noise);
+  // The determinant of float32 products is that of another matrix where the noise is small.
+  const double prior = problem.kernel.diagonal(data.x).maxCoeff();
+  const bool narrow = noise.least() > kFloat32Noise * prior * std::sqrt(static_cast<double>(n));
+  const auto k =
+      inference::make_operators(problem.kernel, data.x, OperatorKind::tiled,
+                                narrow ? SolvePrecision::mixed : SolvePrecision::float64);
   const preconditioners::Vecchia p(
       *k.exact, noise, {.neighbours = preconditioners::default_neighbours(n), .seed = seed});
-  const linalg::ShiftedOperator h(*k.fast, noise);
+  const linalg::ShiftedOperator h(k.fast ? *k.fast : *k.exact, noise);
   const auto log_det = inference::log_determinant(h, p, options, [&](const Iteration& it) {
     return progress ? progress({"likelihood", -1, fmt::format("round {}", it.number)})
                     : Action::proceed;
   });
   if (log_det.stop == StopReason::interrupted)
     throw Interrupted("interrupted while estimating the likelihood");
+  if (log_det.stop != StopReason::converged || !log_det.positive) {
+    out.reason = "the solves that log|H| is estimated from did not converge";
+    return out;
+  }
 
   // z'H^-1 z = z'w + w'r + r'H^-1 r for z = y - A beta and r = z - H w.
   const Matrix basis = problem.basis(data.x);
@@ -398,7 +420,8 @@ LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
               data.replicates.log_likelihood(problem.noise);
   out.probe_error = 0.5 * log_det.probe_error;
   out.solver_error = 0.5 * (log_det.solver_error + unsolved);
-  const double width = kTwoSided95 * out.probe_error + out.solver_error;
+  const boost::math::students_t spread(static_cast<double>(options.probes - 1));
+  const double width = boost::math::quantile(spread, kUpper95) * out.probe_error + out.solver_error;
   out.low = out.value - width;
   out.high = out.value + width;
   return out;

@@ -6,10 +6,12 @@
 #include <cmath>
 
 #include "mercer/approximations/vecchia_likelihood.hpp"
+#include "mercer/inference/adaptive.hpp"
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/models/full_training.hpp"
 #include "mercer/operators/cost.hpp"
+#include "mercer/operators/stored_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "mercer/preconditioners/vecchia.hpp"
 
@@ -113,12 +115,24 @@ PlanRow solves_row(const Learning& p, const TrainOptions& train, const SystemCho
                    kSurrogateEvaluations * surrogate;
   row.note = method == "vecchia" ? fmt::format("{:.2g} s an evaluation", surrogate)
                                  : fmt::format("{:.2g} s a gradient", gradient);
-  const double small = inference::exact_evidence_bytes(std::min(rows, kSubsetBeforeSolves));
-  double bytes = approximations::VecchiaLikelihood::bytes(rows, p.d, s);
-  if (gradients > 0)
-    bytes += 3 * operators::tiled_bytes(rows, p.d, columns) + cost.peak_bytes +
+  const double small =
+      descent ? 0.0 : inference::exact_evidence_bytes(std::min(rows, kSubsetBeforeSolves));
+  double bytes = descent ? 0.0 : approximations::VecchiaLikelihood::bytes(rows, p.d, s);
+  if (gradients > 0) {
+    // One set of operators for the estimate, one that the preconditioner may refer to.
+    bytes += 4 * operators::tiled_bytes(rows, p.d, columns) + cost.peak_bytes +
              krylov::solver(choice.solver).bytes(rows, columns, true) +
              8 * n * static_cast<double>(columns) * 8;
+    if (choice.op == OperatorKind::stored)
+      bytes +=
+          2 * operators::StoredOperator::bytes(rows, choice.precision == SolvePrecision::float64
+                                                         ? operators::Precision::float64
+                                                         : operators::Precision::float32);
+    if (choice.preconditioner != "auto" && choice.preconditioner != "none")
+      bytes += preconditioners::preconditioner(choice.preconditioner)
+                   .cost(rows, p.d, choice.preconditioning)
+                   .peak_bytes;
+  }
   row.bytes = std::max(small, bytes);
   return row;
 }
@@ -156,6 +170,10 @@ void plan_training(const kernels::Kernel& kernel, const MethodOptions& method_op
     solves = solves_row(p, train, system, rows, method);
   }
   solves.fits = plan.base_bytes + solves.bytes <= plan.budget_bytes;
+  // With "auto" the rank is what a hybrid may have beside the rest; 0: none is built.
+  if (system.preconditioner == "auto")
+    system.preconditioning.rank = inference::affordable_rank(
+        rows, p.d, inference::kAdaptiveMaxRank, plan.budget_bytes - plan.base_bytes - solves.bytes);
   const double affordable = std::sqrt(std::max(0.0, plan.budget_bytes - plan.base_bytes) / 8);
   const Index fewer = std::min(
       rows, std::clamp(static_cast<Index>(affordable * 0.95), kLeastSubset, kDefaultSubset));
@@ -178,7 +196,10 @@ void plan_training(const kernels::Kernel& kernel, const MethodOptions& method_op
     plan.train_system = system;
     const std::string how =
         method == "vecchia" ? "the Vecchia likelihood" : "exact gradients from solves";
-    plan.start_rows = is_descent(method) ? 0 : std::min(rows, kSubsetBeforeSolves);
+    // A surrogate has nothing to add to an exact optimum of the same rows.
+    const bool from_start_values =
+        is_descent(method) || (method == "vecchia" && rows <= kSubsetBeforeSolves);
+    plan.start_rows = from_start_values ? 0 : std::min(rows, kSubsetBeforeSolves);
     plan.reason +=
         plan.start_rows > 0
             ? fmt::format("Hyperparameters are learned on {} rows by Cholesky, then on {} by {}. ",

@@ -39,20 +39,27 @@ Vector mean_of(const std::vector<Vector>& rows) {
   return mean / static_cast<double>(rows.size());
 }
 
-// The mean gradient of the window against its own noise: sum (mean/sigma)^2 <= p, where sigma is
-// the larger of the spread within the window and what the estimate says of itself.
-bool within_noise(const StochasticState& s, const Vector& standard_error,
+// Where the whole window was at a bound, a gradient that points out of the box is no reason to go
+// on.
+Vector free_part(Vector g, const std::vector<Vector>& thetas, const Box& box) {
+  if (!box.bounded()) return g;
+  for (Index i = 0; i < g.size(); ++i)
+    if (std::all_of(thetas.begin(), thetas.end(),
+                    [&](const Vector& theta) { return box.hit(i, theta(i)) * g(i) < 0; }))
+      g(i) = 0;  // descent goes along -g
+  return g;
+}
+
+// The mean gradient of the window against its noise: sum (mean/sigma)^2 <= p with the standard
+// errors of the estimates. Where they are not known only the tolerance counts: the spread within
+// the window is mostly the way that was gone in it.
+bool within_noise(const StochasticState& s, const Vector& standard_error, const Box& box,
                   const StochasticOptions& o) {
-  const auto n = static_cast<double>(s.gradients.size());
-  if (s.gradients.size() < static_cast<std::size_t>(o.window) || n < 2) return false;
-  const Vector mean = mean_of(s.gradients);
-  Vector variance = Vector::Zero(mean.size());
-  for (const auto& g : s.gradients) variance += (g - mean).cwiseAbs2();
-  variance /= n * (n - 1);
-  if (standard_error.size() > 0) variance = variance.cwiseMax(standard_error.cwiseAbs2());
-  variance = variance.cwiseMax(o.tolerance * o.tolerance);
-  return (mean.array().square() / variance.array().max(1e-300)).sum() <=
-         static_cast<double>(mean.size());
+  if (s.gradients.size() < static_cast<std::size_t>(o.window)) return false;
+  const Vector mean = free_part(mean_of(s.gradients), s.thetas, box);
+  Vector sigma = Vector::Constant(mean.size(), std::max(o.tolerance, 1e-150));
+  if (standard_error.size() > 0) sigma = sigma.cwiseMax(standard_error);
+  return mean.cwiseQuotient(sigma).squaredNorm() <= static_cast<double>(mean.size());
 }
 
 }  // namespace
@@ -67,7 +74,7 @@ StochasticResult descend(const NoisyObjective& f, StochasticState s, const Box& 
   if (s.first.size() != p) s.first = s.second = Vector::Zero(p);
   StochasticResult result;
   if (s.step == 0) s.theta = box.inside(s.theta);
-  while (s.step < options.steps) {
+  while (s.step < options.steps && !s.converged) {
     const auto estimate = f(s.theta, s.step);
     if (estimate.gradient.size() == 0) {
       result.stop = StopReason::interrupted;
@@ -85,16 +92,16 @@ StochasticResult descend(const NoisyObjective& f, StochasticState s, const Box& 
     }
     s.theta = box.inside(s.theta + step_of(s, estimate.gradient, options));
     ++s.step;
-    if (within_noise(s, estimate.standard_error, options)) {
-      result.stop = StopReason::converged;
+    if (within_noise(s, estimate.standard_error, box, options)) {
+      s.converged = true;
       s.theta = mean_of(s.thetas);
     }
     if (after_step && after_step(s) == Action::stop) {
       result.stop = StopReason::interrupted;
       break;
     }
-    if (result.stop == StopReason::converged) break;
   }
+  if (s.converged) result.stop = StopReason::converged;
   result.theta = s.theta;
   result.steps = s.step;
   return result;

@@ -1,5 +1,6 @@
 // Descent on gradients that carry noise: Adam and AdaGrad, with an honest end. A run stops when the
-// mean gradient of the last steps is no larger than its own noise, not only at a number of steps.
+// mean gradient of the last steps is no larger than the error that the estimates state of
+// themselves, not only at a number of steps.
 //   Source: Kingma & Ba (2015); Duchi, Hazan & Singer (2011), with the step of Cutajar et al.
 //           (2016), theta -= g / (sqrt(sum g^2) + 1e-6).
 #pragma once
@@ -44,6 +45,7 @@ void visit_fields(StochasticOptions& o, Visitor&& field) {
 /// All that the next step depends on: write it to resume from.
 struct StochasticState {
   int step = 0;
+  bool converged = false;
   Vector theta;
   Vector first, second;           // running moments of the gradient
   std::vector<Vector> gradients;  // the last `window`, oldest first

@@ -1,5 +1,6 @@
 """Learning by solves: methods, traces, checkpoints, Ctrl-C, and the likelihood with an interval."""
 
+import json
 import signal
 import time
 
@@ -51,7 +52,11 @@ class LearningTest(CliCase):
         self.refused(2, "fit", "d.csv", "--validation", "v.csv", saying="--trace")
         self.refused(2, "fit", "d.csv", "--trace", "v.csv", "--validation", "v.csv", saying="--trace")
         self.refused(3, "fit", "d.csv", "--trace", "t.csv", "--validation", "nowhere.csv", saying="nowhere.csv")
+        self.refused(2, "fit", "d.csv", "--trace", "t.csv", "--validation", "v.csv", "-m", "v.csv", saying="v.csv")
         self.refused(2, "fit", "d.csv", "--train", "none", "--probes", 3, saying="--probes")
+        self.refused(2, "fit", "d.csv", "--train", "vecchia", "--probes", 3, saying="--probes")
+        self.refused(2, "fit", "d.csv", "--train", "adam", "--restarts", 3, saying="--restarts")
+        self.refused(2, "fit", "d.csv", "--train", "adam", "--probes", 1, saying="--probes")
         self.refused(2, "fit", "d.csv", "--train", "adam", "--probe-kind", "hutchinson", saying="rademacher")
 
     def test_an_iterative_solve_gives_the_likelihood_an_interval(self):
@@ -65,12 +70,31 @@ class LearningTest(CliCase):
                         4 * estimate["probe_error"] + estimate["solver_error"])
         self.assertLess(estimate["high"] - estimate["low"], 20)
 
+    def test_a_likelihood_that_is_not_known_says_why(self):
+        fixed = ("--train", "none", "--kernel", "rbf", "--lengthscale", 10, "--noise", "1e-6")
+        exact = self.json("fit", "d.csv", *fixed)["log_marginal_likelihood"]["value"]
+        for seed in range(4):
+            words = ("--solver", "cg", "--precision", "double", "--seed", seed, "--keep-unconverged")
+            done = self.mercer("fit", "d.csv", *fixed, *words, "--json", code=None)
+            estimate = json.loads(done.stdout)["log_marginal_likelihood"]
+            if estimate["value"] is None:
+                self.assertIn("converge", estimate["value_reason"])
+            else:
+                margin = estimate["high"] - estimate["low"]
+                self.assertLess(abs(estimate["value"] - exact), 2 * margin + 1e-6 * abs(exact))
+
+    def test_a_subset_has_a_trend_of_its_own(self):
+        rows = [f"{0.01 * i},{1 if i in (7, 250) else 0},{(i * 37) % 11}" for i in range(300)]
+        self.write("rare.csv", "a,b,y\n" + "\n".join(rows) + "\n")
+        self.json("fit", "rare.csv", "--mean", "linear", "--train", "adam", "--subset", 60, "--steps", 3)
+
     def test_a_finished_checkpoint_is_not_learned_again(self):
-        words = ("--steps", 5, "--checkpoint", "c.mcc")
+        words = ("--steps", 60, "--probes", 2, "--probe-kind", "rademacher", "--checkpoint", "c.mcc")
         first, again = self.learn("adam", *words), self.learn("adam", *words)
         self.assertEqual(first["hyperparameters"], again["hyperparameters"])
         self.assertEqual(len(again["gradients"]["steps"]), 0)
-        self.refused(2, "fit", "d.csv", "--train", "adam", "--steps", 6, "--checkpoint", "c.mcc", saying="c.mcc")
+        for other in (("--noise", 0.2), ("--max-iterations", 50), ("--operator", "stored")):
+            self.refused(2, "fit", "d.csv", "--train", "adam", *words, *other, saying="c.mcc")
 
     def test_ctrl_c_keeps_what_was_learned(self):
         self.generate("d.csv", "friedman", "-n", 2000, "-d", 5, "--seed", 1)
