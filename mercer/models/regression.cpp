@@ -238,7 +238,9 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   check(options.train);
   const Timer timer;
   FitResult result;
-  auto [scaling, rows] = scale(data, options.standardize);
+  auto scaled = scale(data, options.standardize);
+  const auto& scaling = scaled.scaling;
+  auto& rows = scaled.data;
   auto problem = start_problem(options.method, rows.x, rows.y);
   problem.trend_left_out = inference::dependent_inputs(problem.mean, rows.x);
   // Last: scale, start values and trend are those of all rows, merged or not.
