@@ -18,6 +18,7 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
 #include "mercer/data/text.hpp"
+#include "mercer/models/full_training.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -342,7 +343,7 @@ int run_fit(const Words& words) {
   if (how == "vecchia")
     refuse_train_options(arguments, {"--probes", "--probe-kind"},
                          "--train vecchia takes no gradient from solves");
-  if (how == "adam" || how == "adagrad")
+  if (models::is_descent(how))
     refuse_train_options(arguments, {"--restarts"},
                          fmt::format("--train {} begins at the start values", how));
   const Console console("fit", command.run.quiet);

@@ -11,6 +11,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/small.hpp"
+#include "mercer/operators/small_sets.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
 namespace mercer::approximations {
@@ -24,7 +25,7 @@ constexpr Index tile = 2048;   // training points of a tile then
 class SmallSystem {
  public:
   SmallSystem(const kernels::Kernel& kernel, const Matrix& x, const Vector& noise)
-      : kernel_(kernel), x_(x), noise_(noise) {}
+      : kernel_(kernel), sets_(kernel), x_(x), noise_(noise) {}
 
   double explained(std::span<const std::int32_t> which, ConstMatrixView point) {
     const auto m = static_cast<Index>(which.size());
@@ -32,14 +33,10 @@ class SmallSystem {
     for (Index c = 0; c < x_.cols(); ++c)
       for (Index j = 0; j < m; ++j) points_(j, c) = x_(which[static_cast<std::size_t>(j)], c);
     k_.resize(m, m);
-    operators::dense_matrix(kernel_, points_, k_);
-    const double largest = k_.diagonal().maxCoeff();
-    double extra = 0;
-    // More noise than there is: the variance can only come out larger.
-    for (double step = 1e-12; !factorise(which, extra); step *= 100) {
-      if (!(step <= 1)) throw InvalidArgument("local variance: the kernel is not finite");
-      extra = step * largest;
-    }
+    sets_.matrix(points_, k_);
+    for (Index j = 0; j < m; ++j) k_(j, j) += noise_(which[static_cast<std::size_t>(j)]);
+    // Where it is raised there is more noise than there was: the variance can only come out larger.
+    linalg::small_cholesky_raised(k_, l_, "local variance");
     v_.resize(m, 1);
     operators::cross_matrix(kernel_, points_, point, v_);
     linalg::small_solve_lower(m, l_.data(), linalg::Transpose::no, v_.data());
@@ -47,14 +44,8 @@ class SmallSystem {
   }
 
  private:
-  bool factorise(std::span<const std::int32_t> which, double extra) {
-    l_ = k_;
-    for (Index j = 0; j < l_.rows(); ++j)
-      l_(j, j) += noise_(which[static_cast<std::size_t>(j)]) + extra;
-    return linalg::small_cholesky(l_.rows(), l_.data());
-  }
-
   const kernels::Kernel& kernel_;
+  operators::SmallSets sets_;
   const Matrix& x_;
   const Vector& noise_;
   Matrix points_, k_, l_, v_;

@@ -10,7 +10,7 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/small.hpp"
-#include "mercer/operators/tiled_operator.hpp"
+#include "mercer/operators/small_sets.hpp"
 
 namespace mercer::approximations {
 namespace {
@@ -49,28 +49,23 @@ Columns<T> ordered_columns(ConstMatrixView f, const std::vector<std::int32_t>& o
 template <class T>
 class SmallProblem {
  public:
-  SmallProblem(const Residual& r, const Columns<T>& factor) : r_(r), factor_(factor) {}
+  SmallProblem(const Residual& r, const Columns<T>& factor)
+      : r_(r), sets_(r.kernel), factor_(factor) {}
 
   /// The last row of the inverse Cholesky factor of R over these points (positions in order).
   /// Returns false if the diagonal had to be raised.
   bool solve(std::span<const std::int32_t> before, Index point) {
     const Index n = gather(before, point), k = factor_.rows();
     kernel_.resize(n, n);
-    operators::dense_matrix(r_.kernel, points_, kernel_);
+    sets_.matrix(points_, kernel_);
     if (k > 0) {
       gram_.resize(n, n);
       linalg::small_gram<T>(k, n, T(1), columns_.data(), T(0), gram_.data());
       for (Index j = 0; j < n; ++j)
         kernel_.col(j).tail(n - j) -= gram_.col(j).tail(n - j).template cast<double>();
     }
-    const double largest = std::max(kernel_.diagonal().maxCoeff(), noise_.maxCoeff());
-    double extra = 0;
-    for (double step = 1e-12; !factorise(extra); step *= 100) {
-      if (!(step <= 1))
-        throw InvalidArgument(
-            fmt::format("vecchia: the kernel is not finite near point {}", point));
-      extra = step * largest;
-    }
+    kernel_.diagonal() += noise_;
+    const double extra = linalg::small_cholesky_raised(kernel_, l_, "vecchia");
     // R = L L', so that R^-1 e / sqrt(e'R^-1 e) = L'^-1 e for the last unit vector e.
     row_.setZero(n);
     row_(n - 1) = 1;
@@ -105,13 +100,8 @@ class SmallProblem {
     return n;
   }
 
-  bool factorise(double extra) {
-    l_ = kernel_;
-    l_.diagonal().array() += noise_.array() + extra;
-    return linalg::small_cholesky(l_.rows(), l_.data());
-  }
-
   const Residual& r_;
+  operators::SmallSets sets_;
   const Columns<T>& factor_;
   Matrix points_, kernel_, l_;
   Columns<T> columns_, gram_;

@@ -41,16 +41,7 @@ class PointSetProblem {
     kernel_.resize(n, n);
     sets_.matrix(points_, kernel_);
     kernel_.diagonal() += noise;
-    const double largest = kernel_.diagonal().maxCoeff();
-    double extra = 0;
-    for (double step = 1e-12;; step *= 100) {
-      l_ = kernel_;
-      l_.diagonal().array() += extra;
-      if (linalg::small_cholesky(n, l_.data())) break;
-      if (!(step <= 1))
-        throw InvalidArgument("vecchia likelihood: the kernel is not finite near a point");
-      extra = step * largest;
-    }
+    const double extra = linalg::small_cholesky_raised(kernel_, l_, "vecchia likelihood");
     g_.setZero(n);
     g_(n - 1) = 1;
     linalg::small_solve_lower(n, l_.data(), Transpose::yes, g_.data());

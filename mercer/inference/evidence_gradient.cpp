@@ -9,7 +9,6 @@
 #include "mercer/approximations/random_features.hpp"
 #include "mercer/approximations/vecchia_likelihood.hpp"
 #include "mercer/core/error.hpp"
-#include "mercer/krylov/registry.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "mercer/preconditioners/vecchia.hpp"
 
@@ -203,17 +202,8 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
   Matrix solution = Matrix::Zero(n, b.cols());
   if (self.options.warm_starts && self.state.solutions.cols() == b.cols())
     solution = self.state.solutions;
-  krylov::SolverOptions options;
-  options.tolerance = tolerance;
-  options.max_iterations = system.max_iterations;
-  krylov::SolverContext context;
-  context.preconditioner = self.preconditioner();
-  context.observer = observer;
-  const linalg::ShiftedOperator high(*k.exact, noise);
-  const linalg::ShiftedOperator low(k.fast ? *k.fast : *k.exact, noise);
-  if (system.precision == SolvePrecision::mixed) context.low_precision = &low;
-  const auto& a = system.precision == SolvePrecision::float32 ? low : high;
-  const auto solved = krylov::solver(system.solver).solve(a, b, solution, options, context);
+  const auto solved = solve_iteratively({k, noise, system, self.preconditioner()}, b, solution,
+                                        tolerance, observer);
   out.stop = solved.stop;
   out.iterations = solved.iterations;
   out.relative_residual = solved.relative_residual;

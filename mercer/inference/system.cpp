@@ -35,6 +35,24 @@ double factor_with_jitter(const kernels::Kernel& kernel, const linalg::Diagonal&
   return jitter;
 }
 
+// The true residual, handed out unless null, and what the report says of it.
+void measure(const Operators& k, const linalg::Diagonal& noise, ConstMatrixView b,
+             ConstMatrixView x, Matrix* handed_out, SystemReport& report) {
+  Matrix r(b.rows(), b.cols());
+  k.exact->apply(x, r);
+  r = b - r;
+  noise.add_product(-1.0, x, r);
+  report.residual_norms = r.colwise().norm();
+  report.relative_residual = 0;
+  for (Index j = 0; j < b.cols(); ++j) {
+    const double scale = b.col(j).norm();
+    report.relative_residual =
+        std::max(report.relative_residual, report.residual_norms(j) / (scale > 0 ? scale : 1.0));
+  }
+  report.matvecs += b.cols();
+  if (handed_out != nullptr) *handed_out = std::move(r);
+}
+
 }  // namespace
 
 std::string_view to_string(OperatorKind kind) {
@@ -66,6 +84,42 @@ Operators make_operators(const kernels::Kernel& kernel, const Matrix& x, Operato
   return {make(OperatorKind::tiled, Precision::float64), make(op, Precision::float32)};
 }
 
+SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b, MatrixView x,
+                               double tolerance, const Observer& observer, Matrix* residual) {
+  const auto& [k, noise, choice, preconditioner, adaptive] = system;
+  krylov::SolverOptions options;
+  options.tolerance = tolerance;
+  options.max_iterations = choice.max_iterations;
+  krylov::SolverContext context;
+  context.preconditioner = preconditioner;
+  context.observer = observer;
+  context.residual = residual;
+  const linalg::ShiftedOperator high(*k.exact, noise);
+  const linalg::ShiftedOperator low(k.fast ? *k.fast : *k.exact, noise);
+  if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
+  const bool single = choice.precision == SolvePrecision::float32;
+  const auto& solver = krylov::solver(choice.solver);
+  const auto& a = single ? low : high;
+  auto result = adaptive ? adaptive->solve(solver, a, b, x, options, context)
+                         : solver.solve(a, b, x, options, context);
+  SystemReport report;
+  report.fell_back_to_double = result.fell_back_to_double;
+  report.stop = result.stop;
+  report.iterations = result.iterations;
+  report.inner_iterations = static_cast<int>(result.inner_iterations);
+  report.matvecs = result.total_matvecs();
+  report.residuals = std::move(result.residuals);
+  report.residual_norms = std::move(result.residual_norms);
+  report.relative_residual = result.relative_residual;
+  if (single) {
+    // What is promised is the residual in double: single precision may not claim more than that.
+    measure(k, noise, b, x, residual, report);
+    if (report.stop == StopReason::converged && report.relative_residual > tolerance)
+      report.stop = StopReason::stagnation;
+  }
+  return report;
+}
+
 struct RegularizedSystem::Impl {
   SystemChoice choice;
   linalg::Diagonal noise;
@@ -77,18 +131,8 @@ struct RegularizedSystem::Impl {
   std::unique_ptr<Adaptive> adaptive;  // instead, when the choice is "auto"
   std::optional<linalg::Cholesky> factor;
 
-  void residual(ConstMatrixView b, ConstMatrixView x, MatrixView r) const {
-    k.exact->apply(x, r);
-    r = b - r;
-    noise.add_product(-1.0, x, r);
-  }
   void build_iterative(const kernels::Kernel& kernel, const Matrix& x);
-  // The true residual, handed out unless null, and what the report says of it.
-  void measure(ConstMatrixView b, ConstMatrixView x, Matrix* handed_out,
-               SystemReport& report) const;
   SystemReport solve_directly(ConstMatrixView b, MatrixView x, Matrix* handed_out) const;
-  SystemReport solve_iteratively(ConstMatrixView b, MatrixView x, double tolerance,
-                                 const Observer& observer, Matrix* handed_out) const;
 };
 
 void RegularizedSystem::Impl::build_iterative(const kernels::Kernel& kernel, const Matrix& x) {
@@ -109,65 +153,14 @@ void RegularizedSystem::Impl::build_iterative(const kernels::Kernel& kernel, con
   preconditioner_report = std::move(built.report);
 }
 
-void RegularizedSystem::Impl::measure(ConstMatrixView b, ConstMatrixView x, Matrix* handed_out,
-                                      SystemReport& report) const {
-  Matrix r(b.rows(), b.cols());
-  residual(b, x, r);
-  report.residual_norms = r.colwise().norm();
-  report.relative_residual = 0;
-  for (Index j = 0; j < b.cols(); ++j) {
-    const double scale = b.col(j).norm();
-    report.relative_residual =
-        std::max(report.relative_residual, report.residual_norms(j) / (scale > 0 ? scale : 1.0));
-  }
-  report.matvecs += b.cols();
-  if (handed_out != nullptr) *handed_out = std::move(r);
-}
-
 SystemReport RegularizedSystem::Impl::solve_directly(ConstMatrixView b, MatrixView x,
                                                      Matrix* handed_out) const {
   SystemReport report;
   x = b;
   factor->solve_in_place(x);
-  measure(b, x, handed_out, report);
+  measure(k, noise, b, x, handed_out, report);
   report.stop =
       report.relative_residual <= choice.tolerance ? StopReason::converged : StopReason::stagnation;
-  return report;
-}
-
-SystemReport RegularizedSystem::Impl::solve_iteratively(ConstMatrixView b, MatrixView x,
-                                                        double tolerance, const Observer& observer,
-                                                        Matrix* handed_out) const {
-  krylov::SolverOptions options;
-  options.tolerance = tolerance;
-  options.max_iterations = choice.max_iterations;
-  krylov::SolverContext context;
-  context.preconditioner = preconditioner.get();
-  context.observer = observer;
-  context.residual = handed_out;
-  const linalg::ShiftedOperator high(*k.exact, noise);
-  const linalg::ShiftedOperator low(k.fast ? *k.fast : *k.exact, noise);
-  if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
-  const bool single = choice.precision == SolvePrecision::float32;
-  const auto& solver = krylov::solver(choice.solver);
-  const auto& a = single ? low : high;
-  auto result = adaptive ? adaptive->solve(solver, a, b, x, options, context)
-                         : solver.solve(a, b, x, options, context);
-  SystemReport report;
-  report.fell_back_to_double = result.fell_back_to_double;
-  report.stop = result.stop;
-  report.iterations = result.iterations;
-  report.inner_iterations = static_cast<int>(result.inner_iterations);
-  report.matvecs = result.total_matvecs();
-  report.residuals = std::move(result.residuals);
-  report.residual_norms = std::move(result.residual_norms);
-  report.relative_residual = result.relative_residual;
-  if (single) {
-    // What is promised is the residual in double: single precision may not claim more than that.
-    measure(b, x, handed_out, report);
-    if (report.stop == StopReason::converged && report.relative_residual > tolerance)
-      report.stop = StopReason::stagnation;
-  }
   return report;
 }
 
@@ -204,8 +197,10 @@ SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x, double to
                             impl_->k.exact->size());
   const Timer timer;
   const double built_before = impl_->adaptive ? impl_->adaptive->build_seconds() : 0;
+  const IterativeSystem iterative{impl_->k, impl_->noise, impl_->choice,
+                                  impl_->preconditioner.get(), impl_->adaptive.get()};
   auto report = impl_->factor ? impl_->solve_directly(b, x, residual)
-                              : impl_->solve_iteratively(b, x, tolerance, observer, residual);
+                              : solve_iteratively(iterative, b, x, tolerance, observer, residual);
   report.seconds = timer.seconds();
   if (impl_->adaptive) report.seconds -= impl_->adaptive->build_seconds() - built_before;
   return report;

@@ -35,6 +35,22 @@ struct SystemReport {
   bool fell_back_to_double = false;
 };
 
+class Adaptive;
+
+/// H = K + D for one iterative solve; nothing here is owned.
+struct IterativeSystem {
+  const Operators& k;
+  const linalg::Diagonal& noise;
+  const SystemChoice& choice;  // its solver, precision and limit of iterations
+  const linalg::Preconditioner* preconditioner = nullptr;
+  Adaptive* adaptive = nullptr;  // instead of it
+};
+/// x = H^-1 b from the first guess x, to |b - H x| <= tolerance |b| in double, whatever the
+/// precision of the products; `residual`, when not null, becomes b - H x.
+SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b, MatrixView x,
+                               double tolerance, const Observer& observer = {},
+                               Matrix* residual = nullptr);
+
 class RegularizedSystem {
  public:
   /// Builds the factor, or the operator and the preconditioner. When the Cholesky factorisation

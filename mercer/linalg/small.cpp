@@ -1,7 +1,9 @@
 #include "mercer/linalg/small.hpp"
 
 #include <cblas.h>
+#include <fmt/format.h>
 
+#include "mercer/core/error.hpp"
 #include "mercer/linalg/detail/lapack.hpp"
 
 namespace mercer::linalg {
@@ -14,6 +16,18 @@ bool small_cholesky(Index n, double* a) {
   int info = 0;
   dpotrf_("L", &order, a, &order, &info);
   return info == 0;
+}
+
+double small_cholesky_raised(const Matrix& a, Matrix& l, const char* owner) {
+  double extra = 0;
+  for (double step = 1e-12;; step *= 100) {
+    l = a;
+    l.diagonal().array() += extra;
+    if (small_cholesky(l.rows(), l.data())) return extra;
+    if (!(step <= 1))
+      throw InvalidArgument(fmt::format("{}: the kernel is not finite near a point", owner));
+    extra = step * a.diagonal().maxCoeff();
+  }
 }
 
 void small_solve_lower(Index n, const double* l, Transpose op, double* x) {

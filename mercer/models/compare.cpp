@@ -37,8 +37,7 @@ bool suits(const std::string& name, const kernels::Kernel& kernel, ConstMatrixVi
 }
 
 std::string outer_solver(const std::string& asked, const std::string& preconditioner) {
-  if (asked != "auto") return asked;
-  return needs_flexible(preconditioner) ? "fcg" : "cg";
+  return asked == "auto" ? iterative_solver(asked, preconditioner) : asked;
 }
 
 // Plain CG first, then every pair that goes together.

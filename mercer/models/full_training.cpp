@@ -4,6 +4,7 @@
 
 #include <Eigen/Cholesky>
 #include <cmath>
+#include <type_traits>
 
 #include "mercer/approximations/vecchia_likelihood.hpp"
 #include "mercer/core/error.hpp"
@@ -34,7 +35,7 @@ constexpr int kMeasureEvery = 10;
 class Learner {
  public:
   Learner(const inference::RegressionProblem& start, const inference::Observations& data,
-          const optim::Box& box, const FullTrainingOptions& options, FullState state,
+          const optim::Box& box, const FullTrainingOptions& options, const FullState& state,
           const FullTrainingHooks& hooks)
       : problem_(start),
         data_(data),
@@ -44,7 +45,7 @@ class Learner {
         basis_(start.basis(data.x)),
         estimator_(data, options.estimator),
         out_{.problem = start} {
-    load(std::move(state));
+    load(state);
   }
 
   FullTrainingOutcome run();
@@ -67,8 +68,10 @@ class Learner {
   void finish_step();
   void record(TrainStep step, const inference::GradientEstimate& estimate);
   bool stopped(const std::string& stage, double fraction, const std::string& detail);
-  FullState saved() const;
-  void load(FullState state);
+  template <class Numbers, class Arrays>
+  void visit_state(inference::EvidenceGradient::State& e, Numbers&& number, Arrays&& array);
+  FullState saved();
+  void load(const FullState& state);
 
   inference::RegressionProblem problem_;
   const inference::Observations& data_;
@@ -80,7 +83,7 @@ class Learner {
   std::unique_ptr<approximations::VecchiaLikelihood> vecchia_;
   Timer timer_;
   double outside_ = 0;  // seconds of the hooks, which are not learning
-  // What a checkpoint holds, besides the estimator's state.
+  // What a checkpoint holds: see visit_state.
   int step_ = 0;
   Vector theta_;
   Vector neighbours_at_;  // empty: the surrogate was not maximised yet
@@ -94,62 +97,84 @@ class Learner {
   FullTrainingOutcome out_;
 };
 
-void Learner::load(FullState state) {
+// Everything that the next step depends on, listed once for saving and loading.
+template <class Numbers, class Arrays>
+void Learner::visit_state(inference::EvidenceGradient::State& e, Numbers&& number, Arrays&& array) {
+  number(step_);
+  number(trust_);
+  number(gain_);
+  number(done_);
+  number(out_.loose_gradients);
+  number(descent_.step);
+  number(descent_.converged);
+  number(e.stale);
+  number(e.estimates);
+  number(e.level);
+  number(e.iterations_when_new);
+  array("theta", theta_);
+  array("neighbours_at", neighbours_at_);
+  array("last_move", last_move_);
+  array("standard_error", out_.standard_error);
+  array("first", descent_.first);
+  array("second", descent_.second);
+  array("gradients", descent_.gradients);
+  array("thetas", descent_.thetas);
+  array("built_at", e.built_at);
+  array("solutions", e.solutions);
+}
+
+void Learner::load(const FullState& state) {
   theta_ = box_.inside(problem_.log_parameters());
   descent_.theta = theta_;
   if (state.empty()) return;
-  for (const char* name : {"theta", "scalars", "neighbours_at", "last_move", "standard_error",
-                           "solutions", "built_at", "first", "second", "gradients", "thetas"})
-    if (!state.contains(name))
+  const Index p = theta_.size();
+  const auto stored = [&](const std::string& name) -> const Matrix& {
+    const auto found = state.find(name);
+    if (found == state.end())
       throw ModelFileError(fmt::format("the checkpoint is damaged: it has no '{}'", name));
-  if (state.at("theta").size() != theta_.size() || state.at("scalars").size() != 9)
-    throw ModelFileError("the checkpoint is damaged: its sizes do not fit");
-  theta_ = state.at("theta");
-  const Vector scalars = state.at("scalars");
-  step_ = static_cast<int>(scalars(0));
-  trust_ = scalars(1);
-  gain_ = scalars(2);
-  neighbours_at_ = state.at("neighbours_at");
-  last_move_ = state.at("last_move");
-  out_.standard_error = state.at("standard_error");
-  done_ = descent_.converged = scalars(8) != 0;
-  inference::EvidenceGradient::State estimator;
-  estimator.solutions = state.at("solutions");
-  estimator.built_at = state.at("built_at");
-  estimator.stale = scalars(3) != 0;
-  estimator.estimates = static_cast<int>(scalars(4));
-  estimator.level = static_cast<int>(scalars(5));
-  estimator.iterations_when_new = static_cast<int>(scalars(6));
-  estimator_.resume(std::move(estimator), problem_);
-  descent_.step = static_cast<int>(scalars(7));
+    return found->second;
+  };
+  const Matrix& numbers = stored("numbers");
+  Index at = 0;
+  inference::EvidenceGradient::State e;
+  visit_state(
+      e,
+      [&]<class T>(T& value) {
+        if (at >= numbers.size())
+          throw ModelFileError("the checkpoint is damaged: it is too short");
+        value = static_cast<T>(numbers(at++));
+      },
+      [&]<class T>(const char* name, T& value) {
+        const Matrix& array = stored(name);
+        if constexpr (std::is_same_v<T, std::vector<Vector>>)
+          for (const auto& column : array.colwise()) value.push_back(column);
+        else
+          value = array;
+      });
+  if (theta_.size() != p)
+    throw ModelFileError("the checkpoint is damaged: it is of another number of parameters");
   descent_.theta = theta_;
-  descent_.first = state.at("first");
-  descent_.second = state.at("second");
-  for (const auto& column : state.at("gradients").colwise()) descent_.gradients.push_back(column);
-  for (const auto& column : state.at("thetas").colwise()) descent_.thetas.push_back(column);
+  estimator_.resume(std::move(e), problem_);
 }
 
-FullState Learner::saved() const {
-  const auto& e = estimator_.state();
-  Vector scalars(9);
-  scalars << step_, trust_, gain_, e.stale ? 1 : 0, e.estimates, e.level, e.iterations_when_new,
-      descent_.step, done_ || descent_.converged ? 1 : 0;
-  const auto columns = [&](const std::vector<Vector>& rows) {
-    Matrix out(theta_.size(), static_cast<Index>(rows.size()));
-    for (std::size_t i = 0; i < rows.size(); ++i) out.col(static_cast<Index>(i)) = rows[i];
-    return out;
-  };
-  return {{"theta", theta_},
-          {"scalars", scalars},
-          {"neighbours_at", neighbours_at_},
-          {"last_move", last_move_},
-          {"standard_error", out_.standard_error},
-          {"solutions", e.solutions},
-          {"built_at", e.built_at},
-          {"first", descent_.first},
-          {"second", descent_.second},
-          {"gradients", columns(descent_.gradients)},
-          {"thetas", columns(descent_.thetas)}};
+FullState Learner::saved() {
+  FullState out;
+  std::vector<double> numbers;
+  auto e = estimator_.state();
+  visit_state(
+      e, [&](const auto& value) { numbers.push_back(static_cast<double>(value)); },
+      [&]<class T>(const char* name, const T& value) {
+        auto& array = out[name];
+        if constexpr (std::is_same_v<T, std::vector<Vector>>) {
+          array.resize(theta_.size(), static_cast<Index>(value.size()));
+          for (std::size_t i = 0; i < value.size(); ++i)
+            array.col(static_cast<Index>(i)) = value[i];
+        } else {
+          array = value;
+        }
+      });
+  out["numbers"] = Eigen::Map<const Vector>(numbers.data(), static_cast<Index>(numbers.size()));
+  return out;
 }
 
 bool Learner::stopped(const std::string& stage, double fraction, const std::string& detail) {
@@ -249,7 +274,7 @@ void Learner::record(TrainStep step, const inference::GradientEstimate& estimate
 Vector Learner::free_part(const Vector& g) const {
   Vector out = g;
   for (Index i = 0; i < g.size(); ++i)
-    if (box_.hit(i, theta_(i)) * g(i) > 0) out(i) = 0;
+    if (box_.blocks(i, theta_(i), g(i))) out(i) = 0;
   return out;
 }
 
@@ -284,7 +309,6 @@ bool Learner::correct(int most) {
   for (const auto& contrast : exact.contrasts.colwise())
     noise += gain_of(contrast) / static_cast<double>(exact.contrasts.cols());
   TrainStep step;
-  step.theta = theta_;
   step.predicted_gain = gain_;
   step.noise_gain = noise;
   step.tolerance = tolerance;
@@ -342,18 +366,16 @@ void Learner::run_descent() {
     options.rule = optim::StepRule::adagrad;
     options.rate = 1.0;
   }
-  inference::GradientEstimate last;
   const optim::NoisyObjective f = [&](ConstVectorView theta, int step) {
     const double tolerance =
         step + options.window < options.steps ? kLooseTolerance : kTightTolerance;
     const int passes = step % kMeasureEvery == 0 ? kErrorPasses : 0;
-    last = exact_gradient(theta, tolerance, passes);
+    const auto estimate = exact_gradient(theta, tolerance, passes);
     if (out_.stop == StopReason::interrupted) return optim::NoisyGradient{};
     TrainStep row;
-    row.theta = theta;
     row.tolerance = tolerance;
-    record(std::move(row), last);
-    optim::NoisyGradient g{-last.gradient / rows, {}};
+    record(std::move(row), estimate);
+    optim::NoisyGradient g{-estimate.gradient / rows, {}};
     if (out_.standard_error.size() > 0) g.standard_error = out_.standard_error / rows;
     return g;
   };
@@ -375,7 +397,7 @@ void Learner::run_descent() {
 }
 
 FullTrainingOutcome Learner::run() {
-  if (options_.method == "adam" || options_.method == "adagrad")
+  if (is_descent(options_.method))
     run_descent();
   else
     run_corrections();
@@ -386,13 +408,15 @@ FullTrainingOutcome Learner::run() {
 
 }  // namespace
 
+bool is_descent(const std::string& method) { return method == "adam" || method == "adagrad"; }
+
 Index surrogate_neighbours(Index n) { return std::min<Index>(n < 20000 ? 31 : 63, n - 1); }
 
 FullTrainingOutcome learn_by_solves(const inference::RegressionProblem& start,
                                     const inference::Observations& data, const optim::Box& box,
-                                    const FullTrainingOptions& options, FullState state,
+                                    const FullTrainingOptions& options, const FullState& state,
                                     const FullTrainingHooks& hooks) {
-  return Learner(start, data, box, options, std::move(state), hooks).run();
+  return Learner(start, data, box, options, state, hooks).run();
 }
 
 }  // namespace mercer::models

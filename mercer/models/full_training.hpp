@@ -56,9 +56,11 @@ struct FullTrainingHooks {
 /// far when the progress callback says so.
 FullTrainingOutcome learn_by_solves(const inference::RegressionProblem& start,
                                     const inference::Observations& data, const optim::Box& box,
-                                    const FullTrainingOptions& options, FullState state,
+                                    const FullTrainingOptions& options, const FullState& state,
                                     const FullTrainingHooks& hooks);
 
+/// Adam and AdaGrad, which begin at the start values, as in the papers.
+bool is_descent(const std::string& method);
 /// Neighbours of the surrogate for so many points.
 Index surrogate_neighbours(Index n);
 

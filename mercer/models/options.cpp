@@ -52,6 +52,11 @@ bool needs_flexible(const std::string& preconditioner) {
   return preconditioner != "auto" && !preconditioners::preconditioner(preconditioner).fixed;
 }
 
+std::string iterative_solver(const std::string& asked, const std::string& preconditioner) {
+  if (asked != "auto" && asked != "cholesky") return asked;
+  return needs_flexible(preconditioner) ? "fcg" : "cg";
+}
+
 std::vector<std::string> solver_names() {
   std::vector<std::string> names = {"auto", "cholesky"};
   for (const auto& entry : krylov::solvers()) names.emplace_back(entry.name);

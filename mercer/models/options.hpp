@@ -115,6 +115,8 @@ preconditioners::PreconditionerOptions preconditioning_for(const std::string& pr
 
 /// Whether P changes from step to step, so that only a flexible solver may use it.
 bool needs_flexible(const std::string& preconditioner);
+/// The Krylov method: the one asked for or, with "auto" and "cholesky", the one that suits.
+std::string iterative_solver(const std::string& asked, const std::string& preconditioner);
 
 /// One line per choice, for --help: "cg          conjugate gradients, ...".
 std::string describe_solvers();

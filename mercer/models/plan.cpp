@@ -183,9 +183,7 @@ std::vector<Candidate> solve_candidates(const Problem& p) {
   std::vector<Candidate> out = {direct_candidate(p, base)};
   std::vector<std::string> names = {"auto", "none"};
   if (p.method.preconditioner != "auto") names = {p.method.preconditioner};
-  base.solver = p.method.solver;
-  if (base.solver == "auto" || base.solver == "cholesky")
-    base.solver = needs_flexible(names.front()) ? "fcg" : "cg";
+  base.solver = iterative_solver(p.method.solver, names.front());
   if (p.purpose == PlanFor::predict)
     base.expected_solves = std::ceil(p.test_columns / static_cast<double>(p.columns()));
   for (const auto op : {OperatorKind::tiled, OperatorKind::stored}) {

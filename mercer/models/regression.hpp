@@ -72,7 +72,6 @@ struct LikelihoodValue {
 struct TrainStep {
   int number = 0;  // from 1
   double seconds = 0;
-  Vector theta;  // log parameters where the gradient was taken
   double gradient_norm = 0;
   std::optional<double> predicted_gain;  // lbfgs: log likelihood still to be gained
   std::optional<double> noise_gain;      // what the noise of the gradient alone would show

@@ -16,7 +16,7 @@
 #include "mercer/models/full_training.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/optim/replay.hpp"
-#include "mercer/preconditioners/vecchia.hpp"
+#include "mercer/preconditioners/registry.hpp"
 
 namespace mercer::models {
 namespace {
@@ -389,13 +389,15 @@ LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
   const auto k =
       inference::make_operators(problem.kernel, data.x, OperatorKind::tiled,
                                 narrow ? SolvePrecision::mixed : SolvePrecision::float64);
-  const preconditioners::Vecchia p(
-      *k.exact, noise, {.neighbours = preconditioners::default_neighbours(n), .seed = seed});
+  preconditioners::PreconditionerOptions sparse;
+  sparse.seed = seed;
+  const auto p = preconditioners::make("vecchia", *k.exact, noise, sparse);
   const linalg::ShiftedOperator h(k.fast ? *k.fast : *k.exact, noise);
-  const auto log_det = inference::log_determinant(h, p, options, [&](const Iteration& it) {
-    return progress ? progress({"likelihood", -1, fmt::format("round {}", it.number)})
-                    : Action::proceed;
-  });
+  const auto log_det =
+      inference::log_determinant(h, *p.preconditioner, options, [&](const Iteration& it) {
+        return progress ? progress({"likelihood", -1, fmt::format("round {}", it.number)})
+                        : Action::proceed;
+      });
   if (log_det.stop == StopReason::interrupted)
     throw Interrupted("interrupted while estimating the likelihood");
   if (log_det.stop != StopReason::converged || !log_det.positive) {

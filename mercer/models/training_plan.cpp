@@ -55,8 +55,8 @@ struct Learning {
   }
 };
 
-// Adam and AdaGrad begin at the start values, as in the papers.
-bool is_descent(const std::string& method) { return method == "adam" || method == "adagrad"; }
+// Rows of a multi-start before a search on so many; 0: not worth it.
+Index start_rows_for(Index rows) { return rows > kStartRows + kStartRows / 3 ? kStartRows : 0; }
 
 double gradient_seconds(const Learning& p, Index rows) {
   const auto m = static_cast<double>(rows);
@@ -70,9 +70,7 @@ SystemChoice learning_system(const Learning& p) {
   SystemChoice choice;
   choice.preconditioner = p.method.preconditioner;
   choice.preconditioning = preconditioning_for(choice.preconditioner, p.method);
-  choice.solver = p.method.solver;
-  if (choice.solver == "auto" || choice.solver == "cholesky")
-    choice.solver = needs_flexible(choice.preconditioner) ? "fcg" : "cg";
+  choice.solver = iterative_solver(p.method.solver, choice.preconditioner);
   choice.precision = p.method.precision == "double"   ? SolvePrecision::float64
                      : p.method.precision == "single" ? SolvePrecision::float32
                                                       : SolvePrecision::mixed;
@@ -147,11 +145,11 @@ void plan_training(const kernels::Kernel& kernel, const MethodOptions& method_op
     row.stage = "train";
     row.method = name;
     row.bytes = inference::exact_evidence_bytes(rows);
-    const bool staged = rows > kStartRows + kStartRows / 3;
     const double starts = 1 + train.restarts;
-    row.seconds = staged ? starts * kEvaluationsFromScratch * gradient_seconds(p, kStartRows) +
-                               kEvaluationsFromGoodStart * gradient_seconds(p, rows)
-                         : starts * kEvaluationsFromScratch * gradient_seconds(p, rows);
+    row.seconds = start_rows_for(rows) > 0
+                      ? starts * kEvaluationsFromScratch * gradient_seconds(p, kStartRows) +
+                            kEvaluationsFromGoodStart * gradient_seconds(p, rows)
+                      : starts * kEvaluationsFromScratch * gradient_seconds(p, rows);
     row.fits = plan.base_bytes + row.bytes <= plan.budget_bytes;
     row.note = fmt::format("{:.2g} s a gradient", gradient_seconds(p, rows));
     return row;
@@ -173,7 +171,8 @@ void plan_training(const kernels::Kernel& kernel, const MethodOptions& method_op
   // With "auto" the rank is what a hybrid may have beside the rest; 0: none is built.
   if (system.preconditioner == "auto")
     system.preconditioning.rank = inference::affordable_rank(
-        rows, p.d, inference::kAdaptiveMaxRank, plan.budget_bytes - plan.base_bytes - solves.bytes);
+        rows, p.d, system.preconditioning.rank.value_or(inference::kAdaptiveMaxRank),
+        plan.budget_bytes - plan.base_bytes - solves.bytes);
   const double affordable = std::sqrt(std::max(0.0, plan.budget_bytes - plan.base_bytes) / 8);
   const Index fewer = std::min(
       rows, std::clamp(static_cast<Index>(affordable * 0.95), kLeastSubset, kDefaultSubset));
@@ -188,7 +187,7 @@ void plan_training(const kernels::Kernel& kernel, const MethodOptions& method_op
   std::size_t chosen = 0;
   plan.train_rows = rows;
   if (exact_allowed && exact_pays && exact.fits) {
-    plan.start_rows = rows > kStartRows + kStartRows / 3 ? kStartRows : 0;
+    plan.start_rows = start_rows_for(rows);
     plan.reason += fmt::format("Hyperparameters are learned on {} (exact likelihood). ", of_rows);
   } else if (solves.fits) {
     chosen = exact_allowed ? 1 : 0;
@@ -208,7 +207,7 @@ void plan_training(const kernels::Kernel& kernel, const MethodOptions& method_op
   } else if (exact_allowed && subset.fits) {
     chosen = rows_here.size() - 1;
     plan.train_rows = fewer;
-    plan.start_rows = fewer > kStartRows + kStartRows / 3 ? kStartRows : 0;
+    plan.start_rows = start_rows_for(fewer);
     plan.reason += fmt::format(
         "Hyperparameters are learned on {} random rows, because more do not fit into memory. ",
         fewer);

@@ -29,6 +29,10 @@ class Box {
   Vector inside(ConstVectorView theta) const;
   /// -1 within a thousandth of the width of the lower bound, +1 of the upper, 0 elsewhere.
   int hit(Index i, double theta) const;
+  /// True when theta is at a bound that a move along `direction` would cross.
+  bool blocks(Index i, double theta, double direction) const {
+    return bounded() && hit(i, theta) * direction > 0;
+  }
   void check_size(Index n) const;
 
  private:

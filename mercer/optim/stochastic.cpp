@@ -39,14 +39,12 @@ Vector mean_of(const std::vector<Vector>& rows) {
   return mean / static_cast<double>(rows.size());
 }
 
-// Where the whole window was at a bound, a gradient that points out of the box is no reason to go
-// on.
+// Where the whole window was at a bound, a step out of the box is no reason to go on.
 Vector free_part(Vector g, const std::vector<Vector>& thetas, const Box& box) {
-  if (!box.bounded()) return g;
   for (Index i = 0; i < g.size(); ++i)
     if (std::all_of(thetas.begin(), thetas.end(),
-                    [&](const Vector& theta) { return box.hit(i, theta(i)) * g(i) < 0; }))
-      g(i) = 0;  // descent goes along -g
+                    [&](const Vector& theta) { return box.blocks(i, theta(i), -g(i)); }))
+      g(i) = 0;
   return g;
 }
 
