@@ -3,7 +3,9 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/format.hpp"
+#include "cli/latent_text.hpp"
 #include "cli/model_text.hpp"
+#include "cli/predict_command.hpp"
 #include "cli/record.hpp"
 #include "cli/row_source.hpp"
 #include "cli/shared_options.hpp"
@@ -17,16 +19,13 @@ namespace mercer::cli {
 int run_evaluate(const Words& words) {
   Arguments arguments(
       "evaluate", "  mercer evaluate concrete.mcr test.csv",
-      "Predicts every row of DATA and compares with its target. Scores are in the\n"
+      "Predicts every row of DATA and compares with its target: rmse, nll, coverage and\n"
+      "others, or for classes error_rate, nll, brier, auc and calibration. Scores are in the\n"
       "units of the target; rows without a target are left out and counted. Where\n"
       "DATA has the noise or count column that the model was learned with, a row is\n"
       "scored as an observation with that noise.");
-  RunOptions run;
-  std::string model_path;
-  std::string data_path;
-  data::PredictOptions rows{data::TargetUse::required, false};
-  models::PredictOptions options;
-  std::optional<std::uint64_t> seed;
+  EvaluateCommand command;
+  auto& [run, model_path, data_path, rows, options, seed] = command;
   arguments.positional("MODEL", model_path, "model file written by mercer fit");
   arguments.positional("DATA", data_path, "CSV file with the target; - for standard input");
   arguments.group("Data");
@@ -44,7 +43,10 @@ int run_evaluate(const Words& words) {
   models::check(options.variance);
   const Timer timer;
   const Console console("evaluate", run.quiet);
-  auto model = load_model(model_path);
+  auto any = load_any_model(model_path);
+  if (auto* latent = std::get_if<models::LatentModel>(&any))
+    return evaluate_latent(command, std::move(*latent), console);
+  auto model = std::get<models::RegressionModel>(std::move(any));
   if (seed) model.method.seed = *seed;
   RowSource source(data_path, model.schema, rows);
   data::PredictBlock block;

@@ -3,6 +3,7 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/format.hpp"
+#include "cli/latent_text.hpp"
 #include "cli/model_text.hpp"
 #include "cli/record.hpp"
 #include "cli/shared_options.hpp"
@@ -55,6 +56,33 @@ std::string info_text(const std::string& path, const models::RegressionModel& mo
   return text;
 }
 
+Json latent_json(const std::string& path, const models::LatentModel& model) {
+  Json json = {{"model", path},
+               {"task", model.classifies() ? "classification" : "regression"},
+               {"method", model.map_only ? "klr" : "gp"},
+               {"likelihood", model.problem.likelihood->text()}};
+  if (model.classifies()) json["classes"] = model.classes.labels;
+  json["n"] = model.x.rows();
+  json["d"] = model.x.cols();
+  json["kernel"] = model.problem.kernel.text();
+  json["target"] = model.schema.target;
+  json["inputs"] = model.schema.encoded_names();
+  json["hyperparameters"] = latent_hyperparameters_json(model);
+  json["certificate"] = latent_certificate_json(model);
+  json["record"] = Json::parse(model.record.dump());
+  return json;
+}
+
+std::string latent_text(const std::string& path, const models::LatentModel& model) {
+  return fmt::format("File         {}\nModel        {}, kernel {}\nLikelihood   {}\n", path,
+                     model.map_only ? "kernel logistic regression"
+                                    : "Gaussian process, Laplace's approximation",
+                     model.problem.kernel.text(), wrapped(latent_target_text(model), 13)) +
+         fmt::format("Learned on   {}, {}\nTarget       {}\n", plural(model.x.rows(), "row"),
+                     plural(model.x.cols(), "input"), model.schema.target) +
+         latent_hyperparameters_text(model) + latent_certificate_text(model);
+}
+
 }  // namespace
 
 int run_info(const Words& words) {
@@ -66,7 +94,15 @@ int run_info(const Words& words) {
   arguments.flag("--json", json, "print one JSON object, and nothing else");
   arguments.flag("--quiet", quiet, "no notes on standard error (info has none)");
   if (!arguments.parse(words)) return exit_ok;
-  const auto model = load_model(path);
+  const auto any = load_any_model(path);
+  if (const auto* latent = std::get_if<models::LatentModel>(&any)) {
+    if (json)
+      print_json(latent_json(path, *latent));
+    else
+      print_out(latent_text(path, *latent));
+    return exit_ok;
+  }
+  const auto& model = std::get<models::RegressionModel>(any);
   if (json)
     print_json(info_json(path, model));
   else

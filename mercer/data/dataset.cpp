@@ -84,7 +84,7 @@ class Choice {
 };
 
 /// Columns to read, target first, from what the options name.
-std::vector<Column> choose_columns(const CsvReader& reader, const DataOptions& options) {
+std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options) {
   const auto& header = reader.header();
   if (header.size() < 2)
     throw DataError(
@@ -111,7 +111,10 @@ std::vector<Column> choose_columns(const CsvReader& reader, const DataOptions& o
           "--categorical names {}, which is neither an input nor the target", shown(name)));
     column->categorical = true;
   }
-  return choice.take();
+  auto columns = choice.take();
+  if (options.text_target && !columns[0].categorical)
+    columns[0].categorical = reader.begins_with_text(columns[0].place);
+  return columns;
 }
 
 CsvSelection selection_of(std::vector<Column>& columns) {

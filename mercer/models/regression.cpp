@@ -45,7 +45,7 @@ std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options,
   const std::string text =
       fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
                   m.kernel, fmt::join(m.lengthscale, ","), m.signal_variance.value_or(-1),
-                  m.noise.value_or(-1), m.mean, m.seed, t.train, t.steps, t.restarts,
+                  m.noise.value_or(-1), m.mean, m.seed, t.train, t.steps_or_default(), t.restarts,
                   t.subset.value_or(-1), options.standardize, options.merge, plan.train_rows,
                   plan.start_rows) +
       fmt::format("|{}|{}|{}|{}", plan.train_method, t.probes, t.probe_kind,
