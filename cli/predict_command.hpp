@@ -4,6 +4,7 @@
 #include "cli/console.hpp"
 #include "cli/shared_options.hpp"
 #include "mercer/data/csv_writer.hpp"
+#include "mercer/data/predict_stream.hpp"
 #include "mercer/models/latent.hpp"
 
 namespace mercer::cli {
