@@ -6,8 +6,8 @@
 //   Cost:   one block product with K per iteration and about 40 N flops a column (logistic: 3-5
 //           passes of exponentials besides); one more product every 50 iterations, two to check
 //           the answer. Workspace (6 t + 4) N doubles.
-//   When not: least squares alone: cg on K + lambda I minimises the same along one line less and
-//           takes a preconditioner. A loss without a derivative.
+//   When not: least squares alone: cg on K + lambda I searches the same space with less work per
+//           step and takes a preconditioner.
 //
 // Each column of y runs its own iteration; products are shared, columns that are done leave the
 // block. Every column carries a bound of how far P is above its minimum, from numbers that are at
