@@ -66,6 +66,7 @@
 #include "mercer/krylov/cg.hpp"
 #include "mercer/krylov/fcg.hpp"         // P may change from step to step
 #include "mercer/krylov/gmres.hpp"       // A may be indefinite
+#include "mercer/krylov/kernel_cg.hpp"   // losses in the function space of K
 #include "mercer/krylov/refinement.hpp"  // mixed precision
 #include "mercer/krylov/registry.hpp"    // by the name that users type
 #include "mercer/krylov/solver.hpp"      // options and results that solvers share
