@@ -41,6 +41,9 @@
 #include "mercer/inference/speeds.hpp"    // from flops and products to seconds
 #include "mercer/inference/system.hpp"
 
+// likelihoods: how y follows from f, when not by Gaussian noise.
+#include "mercer/likelihoods/likelihood.hpp"  // make("poisson"), and what inference asks of it
+
 // report: pictures of results.
 #include "mercer/report/heat_map.hpp"
 

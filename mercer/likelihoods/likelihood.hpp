@@ -64,10 +64,10 @@ class Likelihood {
   virtual void parameter_slopes(double y, double f, std::span<ParameterSlope> out) const;
 
   /// Of f ~ N(mean, variance): log of the average density of y; mean and variance of y;
-  /// P(Y <= y). By Gauss-Hermite quadrature unless there is a closed form.
+  /// P(Y <= y). By quadrature to about 1e-12 unless there is a closed form.
   virtual double log_predictive(double y, double mean, double variance) const;
   virtual Predictive predictive(double mean, double variance) const;
-  double predictive_cdf(double y, double mean, double variance) const;
+  virtual double predictive_cdf(double y, double mean, double variance) const;
   /// The smallest y with P(Y <= y) >= p, 0 < p < 1.
   virtual double predictive_quantile(double p, double mean, double variance) const = 0;
 
