@@ -13,6 +13,9 @@ constexpr double kArmijo = 1e-4;
 constexpr int kMostHalvings = 40;
 // Changes of psi below this share of it are rounding.
 constexpr double kRounding = 1e-12;
+// There, so many steps whose residual is no smaller than this share of the least before are enough.
+constexpr double kNoProgress = 0.9;
+constexpr int kMostIdle = 4;
 // A step of Newton's method takes about so many in all, for estimates.
 constexpr double kUsualSteps = 8;
 
@@ -20,17 +23,19 @@ constexpr double kUsualSteps = 8;
 struct Local {
   Vector log_density;  // C
   Matrix g, w;
+  Matrix step_w;  // what Newton's method goes by: the observed curvature, where it is positive
 };
 
 Local evaluate(const LatentProblem& problem, const LatentData& data, const Matrix& f) {
   const Index n = f.rows(), c = f.cols();
-  Local out{Vector::Zero(c), Matrix(n, c), Matrix(n, c)};
+  Local out{Vector::Zero(c), Matrix(n, c), Matrix(n, c), Matrix(n, c)};
   for (Index j = 0; j < c; ++j)
     for (Index i = 0; i < n; ++i) {
       const auto p = problem.likelihood->log_density(data.y(i, j), f(i, j));
       out.log_density(j) += p.value;
       out.g(i, j) = p.first;
       out.w(i, j) = problem.likelihood->curvature(data.y(i, j), f(i, j)).value;
+      out.step_w(i, j) = std::max(-p.second, 0.0);
     }
   return out;
 }
@@ -107,8 +112,8 @@ bool Newton::measure() {
 
 SystemReport Newton::find_direction(const Observer& observer) {
   const Index n = data_.size(), c = data_.functions();
-  system_.set_curvature(local_.w);
-  const Matrix root = local_.w.cwiseSqrt();
+  system_.set_curvature(local_.step_w);
+  const Matrix root = local_.step_w.cwiseSqrt();
   b_ = root.cwiseProduct(kr_);
   s_ = Matrix::Zero(n, c);
   const Eigen::Map<const Matrix> b(b_.data(), n * c, 1);
@@ -145,7 +150,8 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
   const auto products = system_.products();
   begin(std::move(start.a));
   bool done = measure();
-  double before = mode_.residual.maxCoeff();
+  double least = mode_.residual.maxCoeff();
+  int idle = 0;
   while (!done && mode_.steps < options_.max_steps) {
     const auto report = find_direction(observer);
     mode_.iterations += report.iterations;
@@ -167,11 +173,12 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
     // Rounding: what the residual says is what there is.
     const double now = mode_.residual.maxCoeff();
     const bool flat = now * now <= kRounding * (1 + psi_.cwiseAbs().maxCoeff());
-    if (!done && (!moved || (flat && now > 0.5 * before))) {
+    idle = flat && now > kNoProgress * least ? idle + 1 : 0;
+    least = std::min(least, now);
+    if (!done && (!moved || idle == kMostIdle)) {
       mode_.stop = StopReason::stagnation;
       break;
     }
-    before = now;
   }
   if (done) mode_.stop = StopReason::converged;
   mode_.w = local_.w;

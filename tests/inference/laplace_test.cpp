@@ -140,8 +140,8 @@ TEST_P(LaplaceLaws, TheMeanOfManyEstimatesIsTheExactGradient) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, LaplaceLaws, ::testing::ValuesIn(likelihood_names()),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& test) {
+                           std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
