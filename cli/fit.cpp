@@ -124,6 +124,7 @@ FitRun execute(FitCommand& command, data::Dataset data, const Console& console) 
   run.data = std::move(data);
   command.fit.standardize = !command.data.raw_scale;
   command.fit.merge = !command.no_merge;
+  command.fit.mean_only = command.method == "krr";
   std::optional<data::Dataset> test;
   if (command.test_fraction) {
     const auto split =
@@ -269,7 +270,8 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   if (result.merged_rows > 0)
     text += fmt::format("Merged       {} with the same inputs as an earlier row: {} are left\n",
                         plural(result.merged_rows, "row"), count(result.plan.n));
-  text += fmt::format("Model        Gaussian process, kernel {}, mean {}\n",
+  text += fmt::format("Model        {}, kernel {}, mean {}\n",
+                      model.mean_only ? "kernel ridge regression" : "Gaussian process",
                       model.problem.kernel.text(), to_string(model.problem.mean));
   text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
   text += training_line(result);

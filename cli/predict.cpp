@@ -105,10 +105,12 @@ Json predict_json(const PredictCommand& command, const Totals& totals, Json colu
   return json;
 }
 
-Json execute(const PredictCommand& command, models::RegressionModel model, const Console& console,
+Json execute(PredictCommand& command, models::RegressionModel model, const Console& console,
              Totals& totals) {
   const Timer timer;
   if (command.seed) model.method.seed = *command.seed;
+  if (model.mean_only && command.options.variance.method == "auto")
+    command.options.variance.method = "none";
   RowSource source(command.data_path, model.schema,
                    {data::TargetUse::ignored, command.drop_missing});
   data::PredictBlock block;

@@ -21,7 +21,7 @@ constexpr Index kStartRows = 500;                 // of the several starts
 constexpr int kExactSteps = 100, kDescentSteps = 40;
 constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
 constexpr int kMeasureEvery = 5;  // steps of a descent between measurements of the noise
-constexpr double kAdamRate = 0.05;
+constexpr double kAdamRate = 0.1;
 constexpr double kCheckpointSeconds = 1.0;
 // An exact evaluation may take so long by estimate while learning on all rows.
 constexpr double kLongEvaluation = 2.0;
@@ -344,6 +344,13 @@ Plan plan_latent(const kernels::Kernel& kernel, ConstMatrixView x, Index functio
   // Curvatures are about 1/4 for classes: the noise of the systems is about 4.
   Plan plan = make_plan(kernel, 4.0, x, method, {}, PlanFor::solve);
   const bool direct = plan.system.solver == "cholesky";
+  if (method.solver == "kcg") {  // finds the mode; what else is to be solved is for cg
+    auto others = method;
+    others.solver = "cg";
+    plan = make_plan(kernel, 4.0, x, others, {}, PlanFor::solve);
+    plan.train_system = plan.system;
+    plan.system.solver = "kcg";
+  }
   const double dense = plan.base_bytes + inference::exact_laplace_bytes(n, functions);
   if (direct && method.solver == "auto" && (n > kAlwaysDirect || dense > plan.budget_bytes)) {
     auto iterative = method;
@@ -351,7 +358,7 @@ Plan plan_latent(const kernels::Kernel& kernel, ConstMatrixView x, Index functio
     plan = make_plan(kernel, 4.0, x, iterative, {}, PlanFor::solve);
   }
   plan.trains = train.train != "none";
-  plan.train_system = plan.system;
+  if (method.solver != "kcg") plan.train_system = plan.system;
   if (!plan.trains) return plan;
   const bool descent = train.train == "adam" || train.train == "adagrad";
   const auto speed = inference::nominal_speeds(kernel, x.cols());

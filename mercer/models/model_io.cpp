@@ -72,6 +72,7 @@ RegressionModel model_from_file(ArrayFile file) {
     throw ModelFileError("a residual is negative");
   model.method = method_from_json(header.at("method"));
   model.record = header.at("record");
+  model.mean_only = header.value("mean_only", false);
   return model;
 }
 
@@ -92,6 +93,7 @@ void RegressionModel::save(const std::string& path) const {
                  {"weighted_residual", certificate.weighted_residual},
                  {"method", method_json(method)},
                  {"record", record}};
+  if (mean_only) file.header["mean_only"] = true;
   if (noise.uniform()) {
     file.header["noise"] = noise(0);
   } else {

@@ -244,7 +244,8 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   auto problem = start_problem(options.method, rows.x, rows.y);
   problem.trend_left_out = inference::dependent_inputs(problem.mean, rows.x);
   // Last: scale, start values and trend are those of all rows, merged or not.
-  if (options.merge) rows = merge_replicates(std::move(rows));
+  // Merged rows have a noise of their own, which kcg cannot have.
+  if (options.merge && options.method.solver != "kcg") rows = merge_replicates(std::move(rows));
   result.merged_rows = rows.replicates.merged_rows();
   result.plan = make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
                           options.method, options.train, PlanFor::fit);
@@ -285,6 +286,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   model.schema = data.schema;
   model.x = std::move(rows.x);
   model.method = options.method;
+  model.mean_only = options.mean_only;
   model.record = fit_record(data, options, result);
   result.seconds = timer.seconds();
   return result;

@@ -265,6 +265,56 @@ TEST(LatentFit, AdamBySolvesEndsNearTheExactMaximum) {
   EXPECT_EQ(learned.training.history.size(), static_cast<std::size_t>(learned.training.steps));
 }
 
+TEST(LatentFit, KernelConjugateGradientsFindTheSameMode) {
+  for (const int count : {2, 3}) {
+    const auto data = class_data(150, count);
+    const auto classes = find_classes(data);
+    auto options = fixed("bernoulli-logit");
+    options.map_only = true;
+    const auto newton = fit_latent(data, options, classes);
+    options.method.solver = "kcg";
+    options.method.tolerance = 1e-10;  // of the gap
+    const auto kcg = fit_latent(data, options, classes);
+    EXPECT_EQ(kcg.stop, StopReason::converged);
+    EXPECT_GT(kcg.iterations, 0);
+    EXPECT_EQ(kcg.newton_steps, 0);
+    const auto a = LatentPredictor(newton.model, {}).predict(data.inputs);
+    const auto b = LatentPredictor(kcg.model, {}).predict(data.inputs);
+    // No further apart than the bounds of both say.
+    const double bound = newton.model.certificate.mean_error_bound +
+                         kcg.model.certificate.mean_error_bound;
+    EXPECT_LE((a.latent_mean - b.latent_mean).cwiseAbs().maxCoeff(), bound);
+    EXPECT_LT(bound, 1e-3);
+    EXPECT_EQ(b.latent_sd.size(), 0);
+  }
+  auto options = fixed("bernoulli-probit");
+  options.method.solver = "kcg";
+  const auto data = class_data(60, 2);
+  EXPECT_THROW(fit_latent(data, options, find_classes(data)), InvalidArgument);
+}
+
+TEST(KernelRidge, HasTheMeanOfAProcessAndNoUncertainty) {
+  const auto data = count_data(120);
+  FitOptions options;
+  options.method.kernel = "rbf:iso";
+  options.train.train = "none";
+  const auto gp = fit(data, options);
+  options.mean_only = true;
+  for (const auto* solver : {"auto", "kcg"}) {
+    options.method.solver = solver;
+    const auto krr = fit(data, options);
+    EXPECT_EQ(krr.solve.stop, StopReason::converged) << solver;
+    EXPECT_LE(krr.model.certificate.relative_residual, 1e-6) << solver;
+    const Predictor exact(gp.model, {}), mean(krr.model, {});
+    const auto p = mean.predict(data.inputs);
+    EXPECT_LT((p.mean - exact.predict(data.inputs).mean).cwiseAbs().maxCoeff(), 1e-4) << solver;
+    EXPECT_EQ(p.sd_obs.size(), 0) << solver;
+    PredictOptions with_variance;
+    with_variance.variance.method = "exact";
+    EXPECT_THROW(Predictor(krr.model, with_variance), InvalidArgument);
+  }
+}
+
 TEST(LatentFit, WhatMakesNoSenseIsRefused) {
   const auto counts = count_data(60);
   auto options = quick("poisson");
