@@ -75,8 +75,9 @@ def sklearn_scores(mercer, folder, header, train, test, sd):
     write(path, header, rows)
     fit = call(mercer, "fit", path, "--kernel", "matern32", "--json", "--quiet", "-m", os.path.join(folder, "subset.mcr"))
     values = fit["hyperparameters"]["standardised"]
-    x = np.array([[float(v) for v in r] for r in rows])
-    t = np.array([[float(v) for v in r] for r in test])
+    kept = [j for j, name in enumerate(header) if name not in fit["data"]["dropped_constant"]]
+    x = np.array([[float(r[j]) for j in kept] for r in rows])
+    t = np.array([[float(r[j]) for j in kept] for r in test])
     mean, scale = x.mean(0), x.std(0)
     scale[scale == 0] = 1
     x, t = (x - mean) / scale, (t - mean) / scale

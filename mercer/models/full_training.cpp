@@ -23,7 +23,7 @@ constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
 // Neighbours are found anew after a move of this size in any log parameter.
 constexpr double kFarFromNeighbours = 0.5;
 constexpr double kFirstTrust = 1.0, kLeastTrust = 0.05;
-constexpr int kSurrogateSteps = 60, kInnerSteps = 20;
+constexpr int kInnerSteps = 20;
 // Log likelihood that a climb on the surrogate may leave: while neighbours are those of the start
 // values, and after.
 constexpr double kCoarseGain = 1, kFineGain = 0.02;
@@ -282,12 +282,12 @@ void Learner::climb_first() {
   const Vector none = Vector::Zero(theta_.size());
   neighbours_at_ = theta_;
   find_neighbours();
-  theta_ = climb_surrogate(theta_, none, box_, kSurrogateSteps, kCoarseGain);
+  theta_ = climb_surrogate(theta_, none, box_, options_.surrogate_steps, kCoarseGain);
   if (out_.stop == StopReason::interrupted) return;
   // Once more with the neighbours of the new values: lengthscales say who is near.
   neighbours_at_ = theta_;
   find_neighbours();
-  theta_ = climb_surrogate(theta_, none, box_, kSurrogateSteps, kFineGain);
+  theta_ = climb_surrogate(theta_, none, box_, options_.surrogate_steps, kFineGain);
   tell();
 }
 
@@ -407,6 +407,18 @@ FullTrainingOutcome Learner::run() {
 }
 
 }  // namespace
+
+double surrogate_likelihood(const inference::RegressionProblem& problem,
+                            const inference::Observations& data, std::uint64_t seed) {
+  const Index n = data.size();
+  const linalg::Diagonal noise = data.noise.at(problem.noise);
+  const approximations::VecchiaLikelihood vecchia(
+      problem.kernel, noise, data.x, {.neighbours = surrogate_neighbours(n), .seed = seed});
+  const Vector slope = data.noise.slope(problem.noise).vector(n);
+  const auto evidence = vecchia.evaluate(
+      {problem.kernel, noise.vector(n), slope, data.y, problem.basis(data.x)}, false);
+  return evidence.value + data.replicates.log_likelihood(problem.noise);
+}
 
 bool is_descent(const std::string& method) { return method == "adam" || method == "adagrad"; }
 

@@ -24,6 +24,7 @@ namespace mercer::models {
 struct FullTrainingOptions {
   std::string method = "lbfgs";  // lbfgs | adam | adagrad | vecchia
   int steps = 100;               // at most; corrections of lbfgs: at most 10 of them
+  int surrogate_steps = 60;      // of a climb on the surrogate, at most
   inference::EstimatorOptions estimator;
   std::optional<Index> neighbours;  // of the surrogate; unset: by size
   std::uint64_t seed = 0;
@@ -58,6 +59,10 @@ FullTrainingOutcome learn_by_solves(const inference::RegressionProblem& start,
                                     const inference::Observations& data, const optim::Box& box,
                                     const FullTrainingOptions& options, const FullState& state,
                                     const FullTrainingHooks& hooks);
+
+/// The Vecchia likelihood at these values.
+double surrogate_likelihood(const inference::RegressionProblem& problem,
+                            const inference::Observations& data, std::uint64_t seed);
 
 /// Adam and AdaGrad, which begin at the start values, as in the papers.
 bool is_descent(const std::string& method);

@@ -22,12 +22,10 @@ using inference::OperatorKind;
 using inference::SolvePrecision;
 using inference::SystemChoice;
 
-// Exact gradients that take longer than this are left to a subset of the rows.
-constexpr double kLongestGradient = 2.0;
 constexpr Index kDefaultSubset = 4000;
-constexpr Index kStartRows = 1500;
+constexpr Index kStartRows = 750;
 // Before learning on all rows by solves: exact steps on this many, from several starts.
-constexpr Index kSubsetBeforeSolves = 2000;
+constexpr Index kSubsetBeforeSolves = 1000;
 // What learning by solves typically takes: exact gradients, each with so many iterations and
 // passes over the tiles with derivatives; evaluations of the surrogate; steps of Adam.
 constexpr double kExactGradients = 5, kLearningIterations = 10, kDerivativePasses = 3;
@@ -178,8 +176,8 @@ void plan_training(const kernels::Kernel& kernel, const MethodOptions& method_op
       rows, std::clamp(static_cast<Index>(affordable * 0.95), kLeastSubset, kDefaultSubset));
   PlanRow subset = row_for(fewer, fmt::format("exact likelihood, random {} rows", fewer));
   const bool exact_allowed = train.train == "auto" || train.train == "lbfgs";
-  const bool exact_pays = rows <= kAlwaysDirect || method_options.solver == "cholesky" ||
-                          gradient_seconds(p.at_nominal_speed(), rows) <= kLongestGradient;
+  // Above a few thousand rows, five gradients by solves take less than sixty by Cholesky.
+  const bool exact_pays = rows <= kAlwaysDirect || method_options.solver == "cholesky";
   std::vector<PlanRow> rows_here;
   if (exact_allowed) rows_here.push_back(exact);
   rows_here.push_back(solves);
