@@ -10,6 +10,7 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/log_determinant.hpp"
 #include "mercer/models/latent_training.hpp"
+#include "mercer/models/model_parts.hpp"
 #include "mercer/models/version.hpp"
 
 namespace mercer::models {
@@ -22,10 +23,10 @@ constexpr Index kLikelihoodProbes = 10;
 void check_target(const likelihoods::Likelihood& likelihood, const data::Dataset& data) {
   for (Index i = 0; i < data.size(); ++i)
     if (const auto why = likelihood.fault(data.target(i)); !why.empty())
-      throw DataError(fmt::format("the target '{}' holds {} (row {} of those used): with the "
-                                  "likelihood {} it {}",
-                                  data.schema.target, data.target(i), i + 1, likelihood.text(),
-                                  why));
+      throw DataError(
+          fmt::format("the target '{}' holds {} (row {} of those used): with the "
+                      "likelihood {} it {}",
+                      data.schema.target, data.target(i), i + 1, likelihood.text(), why));
 }
 
 std::vector<std::string> class_warnings(const Classes& classes, const Matrix& y) {
@@ -38,8 +39,8 @@ std::vector<std::string> class_warnings(const Classes& classes, const Matrix& y)
     if (members == 0)
       out.push_back(fmt::format("no row to learn from has class '{}'", label));
     else if (members == 1)
-      out.push_back(fmt::format(
-          "class '{}' has one row only; what is said of it rests on that row", label));
+      out.push_back(
+          fmt::format("class '{}' has one row only; what is said of it rests on that row", label));
   }
   return out;
 }
@@ -57,12 +58,13 @@ std::uint64_t run_identity(const data::Dataset& data, const LatentFitOptions& op
                            const Plan& plan) {
   const auto& m = options.method;
   const auto& t = options.train;
-  const std::string text = fmt::format(
-      "latent|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
-      options.likelihood, m.kernel, fmt::join(m.lengthscale, ","), m.signal_variance.value_or(-1),
-      m.seed, t.train, t.steps.value_or(-1), t.restarts, t.probes, options.standardize,
-      plan.train_method, plan.train_rows, plan.train_system.preconditioner,
-      plan.train_system.preconditioning.rank.value_or(-1));
+  const std::string text =
+      fmt::format("latent|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
+                  options.likelihood, m.kernel, fmt::join(m.lengthscale, ","),
+                  m.signal_variance.value_or(-1), m.seed, t.train, t.steps.value_or(-1), t.restarts,
+                  t.probes, options.standardize) +
+      fmt::format("|{}|{}|{}|{}", plan.train_method, plan.train_rows, plan.start_rows,
+                  identity_of(plan.train_system));
   return fingerprint(text.data(), text.size());
 }
 
@@ -96,8 +98,8 @@ Solved solve(const inference::LatentProblem& problem, const inference::LatentDat
   return out;
 }
 
-LatentModel solved_model(const inference::LatentProblem& problem,
-                         const inference::LatentData& data, const inference::LaplaceMode& mode) {
+LatentModel solved_model(const inference::LatentProblem& problem, const inference::LatentData& data,
+                         const inference::LaplaceMode& mode) {
   LatentModel model;
   model.problem = problem;
   model.x = data.x;
@@ -146,8 +148,7 @@ LikelihoodValue evidence_of(const Solved& solved, std::uint64_t seed,
     return out;
   }
   const boost::math::students_t t(static_cast<double>(kLikelihoodProbes - 1));
-  const double half =
-      0.5 * (boost::math::quantile(t, 0.975) * det.probe_error + det.solver_error);
+  const double half = 0.5 * (boost::math::quantile(t, 0.975) * det.probe_error + det.solver_error);
   out.known = true;
   out.method = "lanczos";
   out.value = psi - 0.5 * det.value;
@@ -189,7 +190,8 @@ ClassificationScores score(LatentModel model, const LatentValidation& validation
   for (const double value : validation.target) {
     const auto place = classes.find(value);
     if (!place)
-      throw DataError(fmt::format("the validation file holds class {}, which is not learned", value));
+      throw DataError(
+          fmt::format("the validation file holds class {}, which is not learned", value));
     truth.push_back(*place);
   }
   ClassScoreKeeper keeper;
@@ -267,11 +269,11 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
       on_step = [&](const inference::LatentProblem& here, int step, double seconds) {
         const auto solved = solve(here, rows, result.plan, 1e-3, {}, {});
         validation->on_step(
-            {step, seconds, score(finish_model(solved_model(here, rows, solved.mode)), *validation)});
+            {step, seconds,
+             score(finish_model(solved_model(here, rows, solved.mode)), *validation)});
       };
-    auto trained =
-        train_latent(problem, rows, result.plan, options.train, options.method.seed,
-                     run_identity(data, options, result.plan), progress, on_step);
+    auto trained = train_latent(problem, rows, result.plan, options.train, options.method.seed,
+                                run_identity(data, options, result.plan), progress, on_step);
     problem = std::move(trained.problem);
     result.training = std::move(trained.report);
     start = std::move(trained.mode);
@@ -288,6 +290,8 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
   if (const auto* system =
           dynamic_cast<const inference::IterativeLatentSystem*>(solved.system.get()))
     result.preconditioner = system->preconditioner_report();
+  else
+    result.preconditioner.name = "none";
   result.solve_seconds = solving.seconds();
   result.model = finish_model(solved_model(problem, rows, solved.mode));
   result.likelihood = evidence_of(solved, options.method.seed, progress);

@@ -245,7 +245,10 @@ void Trainer::descend(const Vector& start) {
   options.system = plan_.train_system;
   options.seed = seed_;
   inference::LaplaceGradient estimator(data_, options);
-  if (history_.cols() > 0) estimator.resume(state_);
+  if (history_.cols() > 0) {
+    estimator.resume(state_);
+    mode_.a = state_.mode;  // where the final mode is looked for from, if no step is left
+  }
   optim::StochasticOptions rule;
   rule.rule =
       plan_.train_method == "adagrad" ? optim::StepRule::adagrad : optim::StepRule::adam;
