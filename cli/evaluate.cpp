@@ -53,6 +53,7 @@ int run_evaluate(const Words& words) {
   bool more = source.next(block);
   if (!more) throw DataError(fmt::format("{}: there are no rows with a target", data_path));
   options.variance.rows = block.rows();  // at least
+  leave_variances(model, options.variance);
   const models::Predictor predictor(std::move(model), options);
   const auto progress = source.progress(console);
   models::ScoreKeeper keeper;

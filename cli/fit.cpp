@@ -19,8 +19,8 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
 #include "mercer/data/text.hpp"
-#include "mercer/models/full_training.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
+#include "mercer/models/full_training.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -101,6 +101,7 @@ HeldOut score(const models::RegressionModel& model, const data::Dataset& test,
   models::PredictOptions options;
   options.memory = command.fit.method.memory;
   options.variance.rows = test.size();
+  if (is_ridge(model)) options.variance.method = "none";
   const models::Predictor predictor(model, options);
   const auto predictions = predictor.predict(test.inputs, console.progress(), test.noise);
   models::ScoreKeeper keeper;
@@ -137,6 +138,7 @@ FitRun execute(FitCommand& command, data::Dataset data, const Console& console) 
   run.result = models::fit(run.data, command.fit, stop_learning_first(console),
                            trace ? &trace->validation() : nullptr);
   run.converged = run.result.solve.stop == StopReason::converged;
+  if (command.method == "krr") run.result.model.record["method"] = "krr";
   if (test) run.held_out = score(run.result.model, *test, command, console);
   clear_progress_line();
   if (run.converged || command.keep_unconverged) {
@@ -185,7 +187,7 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
   Json json = {{"n", run.data.size()}, {"d", run.data.dimension()}};
   json["merged_rows"] = result.merged_rows;
   json["task"] = "regression";
-  json["method"] = command.method == "krr" ? "krr" : "gp";
+  json["method"] = is_ridge(result.model) ? "krr" : "gp";
   json["kernel"] = result.model.problem.kernel.text();
   json["mean"] = std::string(to_string(result.model.problem.mean));
   json["trend_left_out"] = trend_left_out(result.model);
@@ -269,7 +271,8 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   if (result.merged_rows > 0)
     text += fmt::format("Merged       {} with the same inputs as an earlier row: {} are left\n",
                         plural(result.merged_rows, "row"), count(result.plan.n));
-  text += fmt::format("Model        Gaussian process, kernel {}, mean {}\n",
+  text += fmt::format("Model        {}, kernel {}, mean {}\n",
+                      is_ridge(model) ? "kernel ridge regression" : "Gaussian process",
                       model.problem.kernel.text(), to_string(model.problem.mean));
   text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
   text += training_line(result);
@@ -345,12 +348,13 @@ int run_fit(const Words& words) {
   if (models::is_descent(how))
     refuse_train_options(arguments, {"--restarts"},
                          fmt::format("--train {} begins at the start values", how));
+  settle_task(command, arguments);
   const Console console("fit", command.run.quiet);
   command.data.options.text_target = command.task != "regression";
   auto data = read(command.data);
   if (is_latent(command, arguments, data, console)) {
     tell(data, console);
-    return run_fit_latent(command, arguments, std::move(data), console);
+    return run_fit_latent(command, std::move(data), console);
   }
   const FitRun run = execute(command, std::move(data), console);
   const auto& training = run.result.training;

@@ -13,7 +13,7 @@ namespace mercer::cli {
 namespace {
 
 Json info_json(const std::string& path, const models::RegressionModel& model) {
-  Json json = {{"model", path}, {"task", "regression"}, {"method", "gp"}};
+  Json json = {{"model", path}, {"task", "regression"}, {"method", is_ridge(model) ? "krr" : "gp"}};
   const Index merged = model.record.value("merged_rows", Index{0});
   json["n"] = model.x.rows() + merged;
   json["merged_rows"] = merged;
@@ -33,7 +33,8 @@ Json info_json(const std::string& path, const models::RegressionModel& model) {
 
 std::string info_text(const std::string& path, const models::RegressionModel& model) {
   std::string text = fmt::format("File         {}\n", path);
-  text += fmt::format("Model        Gaussian process regression, kernel {}, mean {}\n",
+  text += fmt::format("Model        {} regression, kernel {}, mean {}\n",
+                      is_ridge(model) ? "kernel ridge" : "Gaussian process",
                       model.problem.kernel.text(), to_string(model.problem.mean));
   const Index merged = model.record.value("merged_rows", Index{0});
   text += fmt::format(

@@ -9,8 +9,9 @@
 #include "cli/files.hpp"
 #include "cli/format.hpp"
 #include "cli/latent_text.hpp"
-#include "cli/record.hpp"
+#include "cli/model_text.hpp"
 #include "cli/predict_command.hpp"
+#include "cli/record.hpp"
 #include "cli/row_source.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/variances.hpp"
@@ -174,7 +175,8 @@ int run_predict(const Words& words) {
       "Writes mean, sd_latent (of f), sd_obs (of y), q05, q95 (quantiles of y) and\n"
       "error_bound (distance of mean from the exact one, at most), in the units of\n"
       "the target; for classes label, a probability for each, latent_mean, latent_sd and\n"
-      "error_bound (of latent_mean). DATA is streamed: memory does not depend on its length. Where it has\n"
+      "error_bound (of latent_mean). DATA is streamed: memory does not depend on its length. Where "
+      "it has\n"
       "the noise or count column that the model was learned with, sd_obs counts it.");
   PredictCommand command;
   arguments.positional("MODEL", command.model_path, "model file written by mercer fit");
@@ -215,9 +217,10 @@ int run_predict(const Words& words) {
   auto model = load_any_model(command.model_path);
   if (auto* latent = std::get_if<models::LatentModel>(&model))
     return predict_latent(command, std::move(*latent), console);
+  auto regression = std::get<models::RegressionModel>(std::move(model));
+  leave_variances(regression, command.options.variance);
   Totals totals;
-  Json columns =
-      execute(command, std::get<models::RegressionModel>(std::move(model)), console, totals);
+  Json columns = execute(command, std::move(regression), console, totals);
   if (totals.clamped > 0)
     console.warn(
         fmt::format("{} of {} variances came out below zero by rounding and were raised to "
