@@ -29,13 +29,17 @@ void check_target(const likelihoods::Likelihood& likelihood, const data::Dataset
                       data.schema.target, data.target(i), i + 1, likelihood.text(), why));
 }
 
+// Throws DataError when all rows have the same class.
 std::vector<std::string> class_warnings(const Classes& classes, const Matrix& y) {
   std::vector<std::string> out;
+  const auto rows = static_cast<double>(y.rows());
   for (Index c = 0; c < classes.count(); ++c) {
-    const double members = classes.count() == 2
-                               ? (c == 1 ? y.sum() : static_cast<double>(y.rows()) - y.sum())
-                               : y.col(c).sum();
+    const double members =
+        classes.count() > 2 ? y.col(c).sum() : (c == 1 ? y.sum() : rows - y.sum());
     const auto& label = classes.labels[static_cast<std::size_t>(c)];
+    if (members == rows)
+      throw DataError(
+          fmt::format("all rows to learn from have class '{}'; there is nothing to learn", label));
     if (members == 0)
       out.push_back(fmt::format("no row to learn from has class '{}'", label));
     else if (members == 1)
