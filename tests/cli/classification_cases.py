@@ -1,71 +1,13 @@
-"""Classes, counts and outliers: from a table to scores, and what is refused on the way."""
+"""Classes: from a table to scores, learning them, and what is refused on the way."""
 
-import csv
-import io
 import json
 import math
 import random
 import signal
 import time
 
-from harness import TIMEOUT, CliCase, read_csv, start
-
-QUICK = ("--restarts", 0, "--quiet")
-FIXED = ("--train", "none", "--lengthscale", 1, "--signal-variance", 4, "--kernel", "matern52:iso",
-         "--quiet")
-
-
-def points(n, seed=1):
-    """n triples: two inputs, and a number whose sign is a class that can be learned, but not quite."""
-    rng = random.Random(seed)
-    out = []
-    for _ in range(n):
-        a, b = rng.uniform(-2, 2), rng.uniform(-2, 2)
-        out.append((round(a, 4), round(b, 4), a + 0.5 * math.sin(3 * b) + 0.3 * rng.gauss(0, 1)))
-    return out
-
-
-def poisson(rng, rate):
-    """A draw, by counting exponential gaps."""
-    count, gap = -1, 0.0
-    while gap < rate:
-        gap += rng.expovariate(1)
-        count += 1
-    return count
-
-
-def rows_of(text):
-    """A list of dictionaries of text, in file order."""
-    return list(csv.DictReader(io.StringIO(text)))
-
-
-class LatentCase(CliCase):
-    def table(self, name, target, n=120, seed=1):
-        """A file with inputs a and b and the target y = target(number, row), text as given."""
-        lines = [f"{a},{b},{target(v, i)}" for i, (a, b, v) in enumerate(points(n, seed))]
-        self.write(name, "a,b,y\n" + "\n".join(lines) + "\n")
-        return name
-
-    def classes(self, name, labels=("0", "1"), **keywords):
-        return self.table(name, lambda v, i: labels[v > 0], **keywords)
-
-    def three(self, name, labels=("0", "1", "2"), **keywords):
-        return self.table(name, lambda v, i: labels[(v > -0.7) + (v > 0.7)], **keywords)
-
-    def counts(self, name, **keywords):
-        rng = random.Random(7)
-        return self.table(name, lambda v, i: poisson(rng, 3 * math.exp(0.6 * v)), **keywords)
-
-    def predict(self, model, data, *words):
-        return rows_of(self.mercer("predict", model, data, "--quiet", *words).stdout)
-
-    def check_probabilities(self, rows, labels):
-        """They sum to one, and the label is that of the largest."""
-        for row in rows:
-            p = {label: float(row[f"probability_{label}"]) for label in labels}
-            self.assertAlmostEqual(sum(p.values()), 1, places=12)
-            self.assertTrue(all(0 <= value <= 1 for value in p.values()), p)
-            self.assertEqual(p[row["label"]], max(p.values()))
+from harness import TIMEOUT, read_csv, start
+from latent_harness import FIXED, QUICK, LatentCase, points, rows_of
 
 
 class ClassificationTest(LatentCase):
@@ -267,85 +209,6 @@ class KernelMachinesTest(LatentCase):
         for words in (("klr", "--task", "regression"), ("krr", "--task", "classification"),
                       ("klr", "--likelihood", "bernoulli-probit"), ("krr", "--likelihood", "poisson")):
             self.refused(2, "fit", "d.csv", "--method", *words, saying="--method " + words[0])
-
-
-class CountsTest(LatentCase):
-    def test_counts(self):
-        self.counts("d.csv")
-        self.counts("t.csv", n=150, seed=2)
-        for name in ("poisson", "negative-binomial"):
-            with self.subTest(likelihood=name):
-                record = self.json("fit", "d.csv", "--likelihood", name, "-m", "m.mcr", *QUICK)
-                self.assertEqual((record["task"], record["likelihood"]), ("regression", name))
-                self.assertNotIn("classes", record)
-                parameters = record["hyperparameters"]["standardised"]["parameters"]
-                self.assertEqual("dispersion" in parameters, name == "negative-binomial")
-                rows = read_csv(self.mercer("predict", "m.mcr", "t.csv", "--quiet").stdout)
-                self.assertEqual(list(rows), ["mean", "sd_latent", "sd_obs", "q05", "q95",
-                                              "latent_mean", "error_bound"])
-                for low, mean, high, sd in zip(rows["q05"], rows["mean"], rows["q95"],
-                                               rows["sd_obs"]):
-                    self.assertLessEqual(low, high)
-                    self.assertEqual((low % 1, high % 1), (0, 0))
-                    self.assertGreaterEqual(sd * sd, mean)  # of counts at least that of Poisson
-                scores = self.json("evaluate", "m.mcr", "t.csv")
-                self.has(scores, "n rmse mae smse nll coverage90 coverage95")
-                self.assertLess(scores["smse"], 0.8)
-                self.assertGreater(scores["coverage90"], 0.84)
-                self.assertIn("coverage90", self.mercer("evaluate", "m.mcr", "t.csv").stdout)
-        self.assertEqual(list(self.predict("m.mcr", "t.csv", "--variance", "none")[0]),
-                         ["mean", "latent_mean", "error_bound"])
-        self.refused(2, "evaluate", "m.mcr", "t.csv", "--variance", "none", saying="need variances")
-
-    def test_outliers_do_not_pull_students_t(self):
-        rng = random.Random(5)
-        lines = [f"{0.05 * i:.2f},{math.sin(0.05 * i) + rng.gauss(8 * (i % 10 == 3), 0.05):.6f}"
-                 for i in range(100)]
-        self.write("d.csv", "x,y\n" + "\n".join(lines) + "\n")
-        record = self.json("fit", "d.csv", "--likelihood", "student-t", "-m", "m.mcr", *QUICK)
-        self.assertEqual(record["likelihood"], "student-t:df=4")
-        self.assertIsNone(record["certificate"]["mean_error_bound"])
-        rows = read_csv(self.mercer("predict", "m.mcr", "d.csv", "--quiet").stdout)
-        off = sum(abs(m - math.sin(0.05 * i)) for i, m in enumerate(rows["mean"])) / 100
-        self.assertLess(off, 0.2)
-        # f is in the units of y; it is not log-concave, so there is no bound to write.
-        for mean, latent in zip(rows["mean"], rows["latent_mean"]):
-            self.assertAlmostEqual(mean, latent, places=10)
-        self.assertNotIn("error_bound", rows)
-        self.assertIsNone(self.json("predict", "m.mcr", "d.csv")["largest_error_bound"])
-        scores = self.json("evaluate", "m.mcr", "d.csv")
-        self.assertTrue(math.isfinite(scores["nll"]))
-        self.assertLess(scores["mae"], 1.2)
-        record = self.json("fit", "d.csv", "--likelihood", "student-t:df=7", "-m", "m.mcr", *FIXED)
-        self.assertEqual(record["likelihood"], "student-t:df=7")
-        self.refused(2, "fit", "d.csv", "--likelihood", "student-t:df=1", saying="above 2")
-
-    def test_the_units_of_the_target_do_not_matter_to_students_t(self):
-        self.table("d.csv", lambda v, i: f"{v:.4f}")
-        self.table("e.csv", lambda v, i: f"{50 + 10 * v:.3f}")
-        kept = []
-        for name in ("d.csv", "e.csv"):
-            self.json("fit", name, "--likelihood", "student-t", "-m", "m.mcr", *FIXED)
-            kept.append((read_csv(self.mercer("predict", "m.mcr", name, "--quiet").stdout),
-                         self.json("evaluate", "m.mcr", name)))
-        (a, p), (b, q) = kept
-        for name, shift in (("mean", 50), ("latent_mean", 50), ("sd_latent", 0), ("sd_obs", 0)):
-            for x, y in zip(a[name], b[name]):
-                self.assertAlmostEqual(shift + 10 * x, y, places=6)
-        self.assertAlmostEqual(p["nll"] + math.log(10), q["nll"], places=6)
-        self.assertAlmostEqual(10 * p["sd_error_bound"], q["sd_error_bound"],
-                               delta=1e-3 * q["sd_error_bound"])
-
-    def test_values_that_are_no_counts(self):
-        for cell in (-1, 1.5):
-            self.table("d.csv", lambda v, i: cell if i == 4 else i % 3)
-            for name in ("poisson", "negative-binomial"):
-                self.refused(3, "fit", "d.csv", "--likelihood", name,
-                             saying=("'y'", str(cell), name, "must be a count"))
-        self.counts("d.csv", n=40)
-        self.json("fit", "d.csv", "--likelihood", "poisson", "-m", "m.mcr", *FIXED)
-        self.write("t.csv", "a,b,y\n0,0,3\n0,0,-2\n")
-        self.refused(3, "evaluate", "m.mcr", "t.csv", saying=("t.csv: line 3", "-2", "count"))
 
 
 class LatentLearningTest(LatentCase):
