@@ -160,7 +160,7 @@ class ClassificationTest(LatentCase):
             self.check_probabilities(self.predict("m.mcr", "d.csv"), ("0", "1"))
             scores = self.json("evaluate", "m.mcr", "d.csv")
             self.assertEqual((scores["error_rate"], scores["auc"]), (0, 1))
-            self.assertTrue(math.isfinite(scores["nll"]))
+            self.assertLess(scores["nll"], 0.3)  # sure of what it has seen, not near log 2
 
     def test_fractions_are_classes_only_as_text(self):
         self.classes("d.csv", ("0.5", "1.5"))
