@@ -29,6 +29,24 @@ void check_target(const likelihoods::Likelihood& likelihood, const data::Dataset
                       data.schema.target, data.target(i), i + 1, likelihood.text(), why));
 }
 
+// Options, classes and targets that do not go with the likelihood are refused.
+void check_request(const data::Dataset& data, const LatentFitOptions& options,
+                   const Classes& classes, const likelihoods::Likelihood& likelihood) {
+  if (likelihood.is_binary() != (classes.count() > 0))
+    throw InvalidArgument(fmt::format(
+        "the likelihood {} is {}", options.likelihood,
+        likelihood.is_binary() ? "one of classes; say --task classification"
+                               : "not one of classes; give bernoulli-logit or bernoulli-probit"));
+  if (options.method.mean != "zero")
+    throw InvalidArgument("--mean is that of Gaussian regression; leave it out with a likelihood");
+  if (options.method.noise)
+    throw InvalidArgument(
+        "--noise is that of Gaussian regression; the likelihood has its own spread");
+  if (data.noise.variance.size() > 0 || data.noise.count.size() > 0)
+    throw InvalidArgument("noise and count columns are those of Gaussian regression");
+  if (classes.count() == 0) check_target(likelihood, data);
+}
+
 // Throws DataError when all rows have the same class.
 std::vector<std::string> class_warnings(const Classes& classes, const Matrix& y) {
   std::vector<std::string> out;
@@ -203,6 +221,17 @@ ClassificationScores score(LatentModel model, const LatentValidation& validation
   return keeper.scores();
 }
 
+data::Scaling latent_scaling(const data::Dataset& data, const LatentFitOptions& options,
+                             const likelihoods::Likelihood& likelihood) {
+  auto scaling = options.standardize ? data::fit_scaling(data.inputs, data.target)
+                                     : data::Scaling::identity(data.inputs.cols());
+  if (!likelihood.scalable()) {
+    scaling.target_mean = 0;
+    scaling.target_sd = 1;
+  }
+  return scaling;
+}
+
 // Inputs, targets and offsets on the scale the model works on.
 inference::LatentData latent_data(const data::Dataset& data, const Classes& classes,
                                   const likelihoods::Likelihood& likelihood,
@@ -222,6 +251,19 @@ inference::LatentData latent_data(const data::Dataset& data, const Classes& clas
   return out;
 }
 
+void report(const Solved& solved, LatentFitResult& result) {
+  result.stop = solved.mode.stop;
+  result.newton_steps = solved.mode.steps;
+  result.halvings = solved.mode.halvings;
+  result.iterations = solved.mode.iterations;
+  result.matvecs = solved.mode.matvecs;
+  if (const auto* system =
+          dynamic_cast<const inference::IterativeLatentSystem*>(solved.system.get()))
+    result.preconditioner = system->preconditioner_report();
+  else
+    result.preconditioner.name = "none";
+}
+
 }  // namespace
 
 LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& options,
@@ -231,27 +273,10 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
   check(options.train);
   const Timer timer;
   auto likelihood = likelihoods::make(options.likelihood);
-  if (likelihood->is_binary() != (classes.count() > 0))
-    throw InvalidArgument(fmt::format(
-        "the likelihood {} is {}", options.likelihood,
-        likelihood->is_binary() ? "one of classes; say --task classification"
-                                : "not one of classes; give bernoulli-logit or bernoulli-probit"));
-  if (options.method.mean != "zero")
-    throw InvalidArgument("--mean is that of Gaussian regression; leave it out with a likelihood");
-  if (options.method.noise)
-    throw InvalidArgument(
-        "--noise is that of Gaussian regression; the likelihood has its own spread");
-  if (data.noise.variance.size() > 0 || data.noise.count.size() > 0)
-    throw InvalidArgument("noise and count columns are those of Gaussian regression");
-  if (classes.count() == 0) check_target(*likelihood, data);
+  check_request(data, options, classes, *likelihood);
 
   LatentFitResult result;
-  auto scaling = options.standardize ? data::fit_scaling(data.inputs, data.target)
-                                     : data::Scaling::identity(data.inputs.cols());
-  if (!likelihood->scalable()) {
-    scaling.target_mean = 0;
-    scaling.target_sd = 1;
-  }
+  const auto scaling = latent_scaling(data, options, *likelihood);
   const auto rows = latent_data(data, classes, *likelihood, scaling);
   if (classes.count() > 0) result.warnings = class_warnings(classes, rows.y);
   auto problem = start_problem(options, rows.x, std::move(likelihood));
@@ -286,16 +311,7 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
   const Timer solving;
   auto solved =
       solve(problem, rows, result.plan, options.method.tolerance, std::move(start), progress);
-  result.stop = solved.mode.stop;
-  result.newton_steps = solved.mode.steps;
-  result.halvings = solved.mode.halvings;
-  result.iterations = solved.mode.iterations;
-  result.matvecs = solved.mode.matvecs;
-  if (const auto* system =
-          dynamic_cast<const inference::IterativeLatentSystem*>(solved.system.get()))
-    result.preconditioner = system->preconditioner_report();
-  else
-    result.preconditioner.name = "none";
+  report(solved, result);
   result.solve_seconds = solving.seconds();
   result.model = finish_model(solved_model(problem, rows, solved.mode));
   result.likelihood = evidence_of(solved, options.method.seed, progress);
