@@ -19,8 +19,8 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
 #include "mercer/data/text.hpp"
-#include "mercer/models/full_training.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
+#include "mercer/models/full_training.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -186,7 +186,7 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
   Json json = {{"n", run.data.size()}, {"d", run.data.dimension()}};
   json["merged_rows"] = result.merged_rows;
   json["task"] = "regression";
-  json["method"] = command.method == "krr" ? "krr" : "gp";
+  json["method"] = result.model.mean_only ? "krr" : "gp";
   json["kernel"] = result.model.problem.kernel.text();
   json["mean"] = std::string(to_string(result.model.problem.mean));
   json["trend_left_out"] = trend_left_out(result.model);
@@ -306,6 +306,40 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   return text;
 }
 
+// What is worth a note or a warning once the model is there.
+void tell_outcome(const FitCommand& command, const Arguments& arguments, const FitRun& run,
+                  const Console& console) {
+  const auto& training = run.result.training;
+  if (run.result.plan.train_method == "exact" &&
+      (arguments.given("--probes") || arguments.given("--probe-kind")))
+    console.note("--probes and --probe-kind had no part in this: it was learned by Cholesky");
+  if (training.loose_gradients > 0)
+    console.warn(fmt::format(
+        "{} of {} while learning came from solves that missed their tolerance; allow more "
+        "--max-iterations, or try another --preconditioner",
+        training.loose_gradients, plural(static_cast<Index>(training.history.size()), "gradient")));
+  if (run.result.merged_rows > 0)
+    console.note(fmt::format(
+        "merged {} with an earlier one of the same inputs, which is exact (--no-merge keeps them "
+        "apart)",
+        plural(run.result.merged_rows, "row")));
+  else if (run.data.duplicate_inputs > 0 && !command.no_merge)
+    console.note("rows with the same inputs are not merged where noise variances are given");
+  if (const auto names = trend_left_out(run.result.model); !names.empty())
+    console.note(fmt::format(
+        "the linear trend does without {}: on these rows the constant and the other inputs say the "
+        "same (the kernel still uses {})",
+        data::shown_list(names), names.size() == 1 ? "it" : "them"));
+  if (!run.converged)
+    console.warn(
+        fmt::format("the tolerance {} was not reached ({}): the relative residual is {}; {}",
+                    number(run.result.plan.system.tolerance, 3), to_string(run.result.solve.stop),
+                    number(run.result.model.certificate.relative_residual, 3),
+                    run.written ? "the model was written all the same, as --keep-unconverged says"
+                                : "no model was written. Allow more --max-iterations, try another "
+                                  "--preconditioner, or keep it with --keep-unconverged"));
+}
+
 }  // namespace
 
 models::ProgressCallback stop_learning_first(const Console& console) {
@@ -347,43 +381,16 @@ int run_fit(const Words& words) {
   if (models::is_descent(how))
     refuse_train_options(arguments, {"--restarts"},
                          fmt::format("--train {} begins at the start values", how));
+  settle_task(command, arguments);
   const Console console("fit", command.run.quiet);
   command.data.options.text_target = command.task != "regression";
   auto data = read(command.data);
   if (is_latent(command, arguments, data, console)) {
     tell(data, console);
-    return run_fit_latent(command, arguments, std::move(data), console);
+    return run_fit_latent(command, std::move(data), console);
   }
   const FitRun run = execute(command, std::move(data), console);
-  const auto& training = run.result.training;
-  if (run.result.plan.train_method == "exact" &&
-      (arguments.given("--probes") || arguments.given("--probe-kind")))
-    console.note("--probes and --probe-kind had no part in this: it was learned by Cholesky");
-  if (training.loose_gradients > 0)
-    console.warn(fmt::format(
-        "{} of {} while learning came from solves that missed their tolerance; allow more "
-        "--max-iterations, or try another --preconditioner",
-        training.loose_gradients, plural(static_cast<Index>(training.history.size()), "gradient")));
-  if (run.result.merged_rows > 0)
-    console.note(fmt::format(
-        "merged {} with an earlier one of the same inputs, which is exact (--no-merge keeps them "
-        "apart)",
-        plural(run.result.merged_rows, "row")));
-  else if (run.data.duplicate_inputs > 0 && !command.no_merge)
-    console.note("rows with the same inputs are not merged where noise variances are given");
-  if (const auto names = trend_left_out(run.result.model); !names.empty())
-    console.note(fmt::format(
-        "the linear trend does without {}: on these rows the constant and the other inputs say the "
-        "same (the kernel still uses {})",
-        data::shown_list(names), names.size() == 1 ? "it" : "them"));
-  if (!run.converged)
-    console.warn(
-        fmt::format("the tolerance {} was not reached ({}): the relative residual is {}; {}",
-                    number(run.result.plan.system.tolerance, 3), to_string(run.result.solve.stop),
-                    number(run.result.model.certificate.relative_residual, 3),
-                    run.written ? "the model was written all the same, as --keep-unconverged says"
-                                : "no model was written. Allow more --max-iterations, try another "
-                                  "--preconditioner, or keep it with --keep-unconverged"));
+  tell_outcome(command, arguments, run, console);
   if (command.run.json)
     print_json(fit_json(command, run));
   else

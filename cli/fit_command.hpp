@@ -30,14 +30,16 @@ struct FitCommand {
 /// learned until then is still made.
 models::ProgressCallback stop_learning_first(const Console& console);
 
-/// True when the options and the data ask for something else than numbers with Gaussian noise; sets
-/// the command's task and likelihood, and says what it found by itself.
+/// Sets task and likelihood as far as the options say them, before any data are read, and refuses
+/// what does not go together.
+void settle_task(FitCommand& command, const Arguments& arguments);
+
+/// True when the options or the data ask for something else than numbers with Gaussian noise;
+/// settles task and likelihood, and says what it found by itself.
 bool is_latent(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
                const Console& console);
 
-/// The rest of `fit` for classes, counts and outliers. `arguments` are asked which options were
-/// given.
-int run_fit_latent(FitCommand& command, const Arguments& arguments, data::Dataset data,
-                   const Console& console);
+/// The rest of `fit` for classes, counts and outliers.
+int run_fit_latent(const FitCommand& command, data::Dataset data, const Console& console);
 
 }  // namespace mercer::cli

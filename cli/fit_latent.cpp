@@ -31,12 +31,16 @@ bool classifies(const FitCommand& command) { return command.task == "classificat
 /// Scores on rows that are not learned from, after every step: fit --trace.
 class LatentTrace {
  public:
-  LatentTrace(std::string path, const std::string& file, const data::Schema& schema)
+  LatentTrace(std::string path, const std::string& file, const data::Schema& schema,
+              const models::Classes& classes)
       : path_(std::move(path)), lines_("step,seconds,error_rate,nll,brier,auc\n") {
     RowSource source(file, schema, {data::TargetUse::required, false});
     std::vector<data::PredictBlock> blocks;
     Index n = 0;
-    for (data::PredictBlock block; source.next(block); n += block.rows()) blocks.push_back(block);
+    for (data::PredictBlock block; source.next(block); n += block.rows()) {
+      class_places(classes, block.target, [&](Index row) { return source.place(block, row); });
+      blocks.push_back(block);
+    }
     if (n == 0) throw DataError(fmt::format("{}: there are no rows with a target", file));
     validation_.inputs.resize(n, schema.dimension());
     validation_.target.resize(n);
@@ -55,8 +59,9 @@ class LatentTrace {
  private:
   void add(const models::LatentTracePoint& point) {
     const auto& s = point.scores;
-    lines_ += fmt::format("{},{:.6g},{:.10g},{:.10g},{:.10g},{}\n", point.step, point.seconds,
-                          s.error_rate, s.nll, s.brier, s.auc ? fmt::format("{:.10g}", *s.auc) : "");
+    lines_ +=
+        fmt::format("{},{:.6g},{:.10g},{:.10g},{:.10g},{}\n", point.step, point.seconds,
+                    s.error_rate, s.nll, s.brier, s.auc ? fmt::format("{:.10g}", *s.auc) : "");
     AtomicFile file(path_);
     file.write(lines_);
     file.commit();
@@ -93,7 +98,8 @@ void score(const data::Dataset& test, const FitCommand& command, const Console& 
   const models::LatentPredictor predictor(run.result.model, options);
   const auto predictions = predictor.predict(test.inputs, console.progress());
   LatentScores scores(predictor.model());
-  scores.add(predictor, predictions, test.target, {});
+  scores.add(predictor, predictions, test.target,
+             [](Index row) { return fmt::format("row {} of those held out", row + 1); });
   LatentTotals totals;
   totals.add(predictions);
   run.held_out = scores.json();
@@ -116,10 +122,11 @@ LatentRun execute(const FitCommand& command, data::Dataset data, const Console& 
   }
   run.data = std::move(data);
   std::optional<LatentTrace> trace;
-  if (!command.trace.empty()) trace.emplace(command.trace, command.validation, run.data.schema);
-  run.result = models::fit_latent(run.data, options_of(command), classes,
-                                  stop_learning_first(console),
-                                  trace ? &trace->validation() : nullptr);
+  if (!command.trace.empty())
+    trace.emplace(command.trace, command.validation, run.data.schema, classes);
+  run.result =
+      models::fit_latent(run.data, options_of(command), classes, stop_learning_first(console),
+                         trace ? &trace->validation() : nullptr);
   run.converged = run.result.stop == StopReason::converged;
   if (test) score(*test, command, console, run);
   clear_progress_line();
@@ -159,7 +166,7 @@ Json fit_json(const FitCommand& command, const LatentRun& run) {
   json["plan"] = plan_json(result.plan);
   json["hyperparameters"] = latent_hyperparameters_json(model);
   json["log_marginal_likelihood"] =
-      likelihood_json(result.likelihood, model.problem.parameter_names(), true);
+      likelihood_json(result.likelihood, model.problem.parameter_names(), !command.data.raw_scale);
   json["certificate"] = latent_certificate_json(model);
   put_method(json, result.plan, result.preconditioner);
   json["newton_steps"] = result.newton_steps;
@@ -200,11 +207,10 @@ std::string training_text(const models::LatentFitResult& result) {
                         count(exact ? result.plan.train_rows : result.plan.start_rows),
                         exact ? fmt::format(": {}", to_string(training.stop)) : "");
   if (!exact)
-    text += fmt::format("{}{} on {} rows: {} by solves: {}\n",
-                        training.evaluations > 0 ? "             " : "", result.plan.train_method,
-                        count(result.plan.train_rows),
-                        plural(static_cast<Index>(training.history.size()), "gradient"),
-                        to_string(training.stop));
+    text += fmt::format(
+        "{}{} on {} rows: {} by solves: {}\n", training.evaluations > 0 ? "             " : "",
+        result.plan.train_method, count(result.plan.train_rows),
+        plural(static_cast<Index>(training.history.size()), "gradient"), to_string(training.stop));
   if (!training.bounds_hit.empty())
     text += fmt::format("             at the edge of the allowed range: {}\n",
                         fmt::join(training.bounds_hit, ", "));
@@ -217,26 +223,28 @@ std::string fit_text(const FitCommand& command, const LatentRun& run) {
   std::string text = fmt::format("Data         {}: {}, {}, target {}\n", command.data.path,
                                  plural(run.data.size(), "row"),
                                  plural(run.data.dimension(), "input"), model.schema.target);
+  for (const auto& message : run.data.messages) text += fmt::format("             {}\n", message);
   text += fmt::format("Likelihood   {}\n", wrapped(latent_target_text(model), 13));
-  text += fmt::format("Model        {}, kernel {}{}\n",
-                      model.map_only ? "kernel logistic regression"
-                                     : "Gaussian process, Laplace's approximation",
-                      model.problem.kernel.text(),
-                      model.a.cols() > 1 ? ", one class against the rest" : "");
+  text += fmt::format(
+      "Model        {}, kernel {}{}\n",
+      model.map_only ? "kernel logistic regression" : "Gaussian process, Laplace's approximation",
+      model.problem.kernel.text(), model.a.cols() > 1 ? ", one class against the rest" : "");
   text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
   text += training_text(result);
   text += latent_hyperparameters_text(model);
   if (result.likelihood.known)
-    text += fmt::format("Evidence     {}{} (log, Laplace's approximation)\n",
-                        number(result.likelihood.value, 7),
-                        result.likelihood.method == "lanczos"
-                            ? fmt::format(", 95 % interval {} to {}",
-                                          number(result.likelihood.low, 7),
-                                          number(result.likelihood.high, 7))
-                            : "");
-  text += fmt::format("Mode         {} of Newton's method, {} of the solves: {}\n",
-                      plural(result.newton_steps, "step"), plural(result.iterations, "iteration"),
-                      to_string(result.stop));
+    text += fmt::format(
+        "Evidence     {}{} (log, Laplace's approximation)\n", number(result.likelihood.value, 7),
+        result.likelihood.method == "lanczos"
+            ? fmt::format(", 95 % interval {} to {}", number(result.likelihood.low, 7),
+                          number(result.likelihood.high, 7))
+            : "");
+  text +=
+      fmt::format("Mode         {} of Newton's method{}: {}\n", plural(result.newton_steps, "step"),
+                  result.iterations > 0
+                      ? fmt::format(", {} of the solves", plural(result.iterations, "iteration"))
+                      : "",
+                  to_string(result.stop));
   text += latent_certificate_text(model);
   text += fmt::format("Time         {} (training {}, solve {}); peak memory {}\n",
                       duration(run.seconds), duration(result.training.seconds),
@@ -251,11 +259,8 @@ std::string fit_text(const FitCommand& command, const LatentRun& run) {
 
 }  // namespace
 
-bool is_latent(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
-               const Console& console) {
-  const bool regression_only = arguments.given("--noise") || arguments.given("--mean") ||
-                               arguments.given("--noise-column") ||
-                               arguments.given("--count-column");
+void settle_task(FitCommand& command, const Arguments& arguments) {
+  const bool own = command.likelihood != "auto" && command.likelihood != "gaussian";
   if (command.method == "klr") {
     if (command.task == "regression")
       throw InvalidArgument("--method klr is kernel logistic regression, which learns classes");
@@ -267,47 +272,60 @@ bool is_latent(FitCommand& command, const Arguments& arguments, const data::Data
     if (command.task == "classification")
       throw InvalidArgument("--method krr is kernel ridge regression, which learns numbers");
     command.task = "regression";
+    if (own) throw InvalidArgument("--method krr has Gaussian noise; leave --likelihood out");
   }
-  if (command.likelihood != "auto" && command.likelihood != "gaussian") {
+  if (own) {
     const bool binary = likelihoods::make(command.likelihood)->is_binary();
     if (command.task == "auto") command.task = binary ? "classification" : "regression";
     if (binary != classifies(command))
       throw InvalidArgument(fmt::format("--likelihood {} does not go with --task {}",
                                         command.likelihood, command.task));
-    return true;
   }
   if (command.likelihood == "gaussian" && classifies(command))
     throw InvalidArgument("--likelihood gaussian does not go with --task classification");
+  if (classifies(command) && !own) command.likelihood = "bernoulli-logit";
+  if (own || classifies(command)) refuse_regression_options(command, arguments);
+}
+
+bool is_latent(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
+               const Console& console) {
+  if (command.likelihood != "auto" && command.likelihood != "gaussian") return true;
+  const bool regression_only = arguments.given("--noise") || arguments.given("--mean") ||
+                               arguments.given("--noise-column") ||
+                               arguments.given("--count-column");
+  const auto& schema = data.schema;
   if (command.task == "auto" && command.likelihood == "auto" && !regression_only &&
       models::looks_like_classes(data)) {
-    command.task = "classification";
+    const auto classes = models::find_classes(data);
     console.note(fmt::format(
-        "the target {} has {}: these are learned as classes (--task regression learns numbers)",
-        data::shown(data.schema.target),
-        data.schema.target_levels.empty()
-            ? fmt::format("{} integer values", models::find_classes(data).count())
-            : fmt::format("{} text values", data.schema.target_levels.size())));
+        "the target {} has {}", data::shown(schema.target),
+        schema.target_levels.empty()
+            ? fmt::format("{} integer values: these are learned as classes "
+                          "(--task regression learns numbers)",
+                          classes.count())
+            : fmt::format("{} text values: these are learned as classes", classes.count())));
+    command.task = "classification";
+    command.likelihood = "bernoulli-logit";
+    refuse_regression_options(command, arguments);
+    return true;
   }
-  if (command.task == "auto") command.task = "regression";
-  if (command.task == "regression" && !data.schema.target_levels.empty())
+  if (!schema.target_levels.empty())
     throw DataError(fmt::format(
         "the target '{}' holds categories; --task classification learns them, or name a numeric "
         "column with --target",
-        data.schema.target));
-  if (!classifies(command)) return false;
-  command.likelihood = "bernoulli-logit";
-  return true;
+        schema.target));
+  command.task = "regression";
+  return false;
 }
 
-int run_fit_latent(FitCommand& command, const Arguments& arguments, data::Dataset data,
-                   const Console& console) {
-  refuse_regression_options(command, arguments);
+int run_fit_latent(const FitCommand& command, data::Dataset data, const Console& console) {
   const LatentRun run = execute(command, std::move(data), console);
   for (const auto& warning : run.result.warnings) console.warn(warning);
   if (run.result.training.loose_gradients > 0)
-    console.warn(fmt::format("{} while learning came from solves that missed their tolerance; "
-                             "allow more --max-iterations, or try another --preconditioner",
-                             plural(run.result.training.loose_gradients, "gradient")));
+    console.warn(
+        fmt::format("{} while learning came from solves that missed their tolerance; "
+                    "allow more --max-iterations, or try another --preconditioner",
+                    plural(run.result.training.loose_gradients, "gradient")));
   if (!run.converged)
     console.warn(fmt::format(
         "the mode was not found to tolerance {} ({}): latent means may be off by {}; {}",

@@ -27,25 +27,20 @@ data::Scaling input_scaling(const models::LatentModel& model) {
   return scaling;
 }
 
-std::string row_name(const std::vector<Index>& lines, Index i) {
-  return lines.empty() ? fmt::format("row {}", i + 1)
-                       : fmt::format("line {}", lines[static_cast<std::size_t>(i)]);
-}
+}  // namespace
 
-std::vector<Index> places_of(const models::Classes& classes, ConstVectorView target,
-                             const std::vector<Index>& lines) {
+std::vector<Index> class_places(const models::Classes& classes, ConstVectorView target,
+                                const RowName& name) {
   std::vector<Index> out;
   for (Index i = 0; i < target.size(); ++i) {
     const auto place = classes.find(target(i));
     if (!place)
       throw DataError(fmt::format("{}: the target is {}, which is none of the classes learned: {}",
-                                  row_name(lines, i), target(i), data::shown_list(classes.labels)));
+                                  name(i), target(i), data::shown_list(classes.labels)));
     out.push_back(*place);
   }
   return out;
 }
-
-}  // namespace
 
 std::string latent_target_text(const models::LatentModel& model) {
   std::string text = model.problem.likelihood->text();
@@ -53,8 +48,7 @@ std::string latent_target_text(const models::LatentModel& model) {
   auto labels = model.classes.labels;
   const auto hidden = labels.size() > kClassesShown ? labels.size() - kClassesShown : 0;
   labels.resize(labels.size() - hidden);
-  return fmt::format("{}, {} classes: {}{}", text, model.classes.count(),
-                     fmt::join(labels, ", "),
+  return fmt::format("{}, {} classes: {}{}", text, model.classes.count(), fmt::join(labels, ", "),
                      hidden > 0 ? fmt::format(" and {} more", hidden) : "");
 }
 
@@ -82,17 +76,18 @@ std::string latent_certificate_text(const models::LatentModel& model) {
         "Certificate  the residual at the mode is {}; this likelihood is not log-concave, so the\n"
         "             mode is a local one and there is no bound\n",
         number(c.residual.maxCoeff(), 3));
-  return fmt::format(
-      "Certificate  every latent mean {}is within {} of the one at the exact mode\n",
-      model.problem.kernel.stationary() ? "" : "at the training points ",
-      number(c.mean_error_bound, 3));
+  return fmt::format("Certificate  every latent mean {}is within {} of the one at the exact mode\n",
+                     model.problem.kernel.stationary() ? "" : "at the training points ",
+                     number(c.mean_error_bound, 3));
 }
 
 std::string class_scores_text(const models::ClassificationScores& scores) {
   Table table("lrl", {"score", "value", ""});
-  table.row({"error_rate", fmt::format("{:.2f} %", 100 * scores.error_rate), "labels that are wrong"});
+  table.row(
+      {"error_rate", fmt::format("{:.2f} %", 100 * scores.error_rate), "labels that are wrong"});
   table.row({"nll", number(scores.nll), "mean negative log probability of the true class"});
-  table.row({"brier", number(scores.brier), "squared distance of the probabilities from the truth"});
+  table.row(
+      {"brier", number(scores.brier), "squared distance of the probabilities from the truth"});
   table.row({"auc", scores.auc ? number(*scores.auc) : "none",
              scores.auc ? "area under the ROC curve"
                         : "area under the ROC curve: a class is missing among the rows"});
@@ -124,7 +119,7 @@ Json latent_certificate_json(const models::LatentModel& model) {
     put(json, "mean_error_bound", model.certificate.mean_error_bound);
   } else {
     json["mean_error_bound"] = nullptr;
-    json["mean_error_bound_reason"] = "the likelihood is not log-concave: the mode is a local one";
+    json["mean_error_bound_reason"] = kNoBound;
   }
   put(json, "residual", model.certificate.residual.maxCoeff());
   json["of"] = "the latent mean, against the exact mode";
@@ -178,16 +173,15 @@ void LatentTotals::add(const models::LatentPredictions& predictions) {
 
 void LatentScores::add(const models::LatentPredictor& predictor,
                        const models::LatentPredictions& predictions, ConstVectorView target,
-                       const std::vector<Index>& lines) {
+                       const RowName& name) {
   if (model_.classifies()) {
-    classes_.add(predictions.probabilities, places_of(model_.classes, target, lines));
+    classes_.add(predictions.probabilities, class_places(model_.classes, target, name));
     return;
   }
   for (Index i = 0; i < target.size(); ++i)
     if (const auto why = model_.problem.likelihood->fault(target(i)); !why.empty())
-      throw DataError(fmt::format("{}: the target is {}: with the likelihood {} it {}",
-                                  row_name(lines, i), target(i), model_.problem.likelihood->text(),
-                                  why));
+      throw DataError(fmt::format("{}: the target is {}: with the likelihood {} it {}", name(i),
+                                  target(i), model_.problem.likelihood->text(), why));
   numbers_.add(target, predictions, predictor.log_density(predictions, target));
 }
 
@@ -208,8 +202,9 @@ Json LatentScores::json() const {
 AnyModel load_any_model(const std::string& path) {
   return io_errors_as(exit_model, [&]() -> AnyModel {
     auto file = models::read_array_file(path, "model");
-    const auto task = file.header.value("task", std::string("regression"));
-    if (task == "regression") return models::RegressionModel::from_file(std::move(file), path);
+    const auto task = file.header.find("task");
+    if (task == file.header.end() || *task == "regression")
+      return models::RegressionModel::from_file(std::move(file), path);
     return models::LatentModel::from_file(std::move(file), path);
   });
 }

@@ -1,14 +1,19 @@
 // Models with a likelihood that is not Gaussian and their scores, in words and as JSON.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "cli/record.hpp"
 #include "cli/variances.hpp"
 #include "mercer/models/latent.hpp"
 
 namespace mercer::cli {
+
+inline constexpr const char* kNoBound =
+    "the likelihood is not log-concave: the mode is a local one";
 
 std::string latent_hyperparameters_text(const models::LatentModel& model);
 std::string latent_certificate_text(const models::LatentModel& model);
@@ -33,13 +38,19 @@ struct LatentTotals {
   void add(const models::LatentPredictions& predictions);
 };
 
+/// What a row is called in errors: "new.csv: line 3".
+using RowName = std::function<std::string(Index)>;
+/// The places of targets among the classes. Throws DataError naming the row of one that is no
+/// class.
+std::vector<Index> class_places(const models::Classes& classes, ConstVectorView target,
+                                const RowName& name);
+
 /// Scores of a labelled stream, whichever kind the model has.
 class LatentScores {
  public:
   explicit LatentScores(const models::LatentModel& model) : model_(model) {}
-  /// `lines` name the rows in errors; empty: they are counted from 1.
   void add(const models::LatentPredictor& predictor, const models::LatentPredictions& predictions,
-           ConstVectorView target, const std::vector<Index>& lines);
+           ConstVectorView target, const RowName& name);
   std::string text() const;
   Json json() const;
   Index rows() const;

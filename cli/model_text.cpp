@@ -72,6 +72,11 @@ std::string certificate_text(const models::RegressionModel& model) {
       number(model.certificate.relative_residual, 3));
 }
 
+void leave_variances(const models::RegressionModel& model, models::VarianceOptions& options) {
+  if (model.mean_only && options.method == "auto" && options.joint_samples == 0)
+    options.method = "none";
+}
+
 std::string scores_text(const models::RegressionScores& scores) {
   Table table("lrl", {"score", "value", ""});
   table.row({"rmse", number(scores.rmse), "root mean squared error"});
@@ -81,7 +86,8 @@ std::string scores_text(const models::RegressionScores& scores) {
                          : "squared error over the variance of the target, which does not vary"});
   if (!scores.has_sd) return table.text();
   table.row({"nll", number(scores.nll), "mean negative log density"});
-  if (std::isfinite(scores.crps)) table.row({"crps", number(scores.crps), "continuous ranked probability score"});
+  if (std::isfinite(scores.crps))
+    table.row({"crps", number(scores.crps), "continuous ranked probability score"});
   table.row({"coverage90", fmt::format("{:.1f} %", 100 * scores.coverage90),
              "of targets inside the 90 % interval"});
   table.row({"coverage95", fmt::format("{:.1f} %", 100 * scores.coverage95),

@@ -17,6 +17,7 @@ std::string hyperparameters_text(const models::RegressionModel& model);
 std::vector<std::string> trend_left_out(const models::RegressionModel& model);
 std::string certificate_text(const models::RegressionModel& model);
 std::string scores_text(const models::RegressionScores& scores);
-
+/// Such a model is predicted without variances unless they are asked for.
+void leave_variances(const models::RegressionModel& model, models::VarianceOptions& options);
 
 }  // namespace mercer::cli

@@ -20,18 +20,21 @@ struct Column {
 };
 
 // The numbers of a block; of none for the names. `label` stands before them for classes.
-std::vector<Column> columns_of(const models::LatentModel& model,
-                               const models::LatentPredictions& p, bool with_sd) {
+std::vector<Column> columns_of(const models::LatentModel& model, const models::LatentPredictions& p,
+                               bool with_sd) {
   std::vector<Column> out;
   const auto part = [](const Matrix& m, Index c) {
     return c < m.cols() ? Vector(m.col(c)) : Vector();
   };
   if (!model.classifies()) {
     out = {{"mean", p.mean}};
-    if (with_sd) out.push_back({"sd_latent", part(p.latent_sd, 0)});
-    out.insert(out.end(), {{"sd_obs", p.sd_obs}, {"q05", p.q05}, {"q95", p.q95}});
+    if (with_sd)
+      out.insert(out.end(), {{"sd_latent", part(p.latent_sd, 0)},
+                             {"sd_obs", p.sd_obs},
+                             {"q05", p.q05},
+                             {"q95", p.q95}});
     out.push_back({"latent_mean", part(p.latent_mean, 0)});
-    out.push_back({"error_bound", part(p.error_bound, 0)});
+    if (model.certificate.rigorous) out.push_back({"error_bound", part(p.error_bound, 0)});
     return out;
   }
   for (Index c = 0; c < model.classes.count(); ++c)
@@ -105,18 +108,6 @@ class Sink {
   Json json_ = Json::object();
 };
 
-// A row that overflows is named by its line.
-models::LatentPredictions predict_block(const models::LatentPredictor& predictor,
-                                        const data::PredictBlock& block,
-                                        const models::ProgressCallback& progress) {
-  try {
-    return predictor.predict(block.inputs, progress);
-  } catch (const models::PredictionOverflow& error) {
-    throw DataError(fmt::format("line {}: {}", block.lines[static_cast<std::size_t>(error.row)],
-                                error.reason));
-  }
-}
-
 void refuse_none(const models::LatentModel& model, const models::PredictOptions& options) {
   if (options.variance.joint_samples > 0)
     throw InvalidArgument("--samples draws from Gaussian regressions; leave it out");
@@ -144,7 +135,7 @@ int predict_latent(const PredictCommand& command, models::LatentModel model,
   const auto progress = source.progress(console);
   LatentTotals totals;
   for (; more; more = source.next(block)) {
-    const auto predictions = predict_block(predictor, block, progress);
+    const auto predictions = source.predict(predictor, block, progress);
     sink.add(block.inputs, predictions);
     totals.add(predictions);
   }
@@ -158,7 +149,12 @@ int predict_latent(const PredictCommand& command, models::LatentModel model,
         totals.clamped));
   if (command.run.json) {
     Json json = {{"n", totals.rows}, {"model", command.model_path}, {"output", command.output}};
-    put(json, "largest_error_bound", totals.largest_bound);
+    if (predictor.model().certificate.rigorous) {
+      put(json, "largest_error_bound", totals.largest_bound);
+    } else {
+      json["largest_error_bound"] = nullptr;
+      json["largest_error_bound_reason"] = kNoBound;
+    }
     put_variances(json, totals.variances);
     json["clamped_variances"] = totals.clamped;
     json["matvecs"] = totals.matvecs;
@@ -181,11 +177,13 @@ int evaluate_latent(const EvaluateCommand& command, models::LatentModel model,
   const Timer timer;
   refuse_none(model, command.options);
   if (!model.classifies() && command.options.variance.method == "none")
-    throw InvalidArgument("the scores of this likelihood need variances; leave --variance none out");
+    throw InvalidArgument(
+        "the scores of this likelihood need variances; leave --variance none out");
   if (command.seed) model.method.seed = *command.seed;
   RowSource source(command.data_path, model.schema, command.rows);
   data::PredictBlock block;
   bool more = source.next(block);
+  if (!more) throw DataError(fmt::format("{}: there are no rows with a target", command.data_path));
   auto options = command.options;
   options.variance.rows = block.rows();
   const models::LatentPredictor predictor(std::move(model), options);
@@ -193,8 +191,9 @@ int evaluate_latent(const EvaluateCommand& command, models::LatentModel model,
   LatentScores scores(predictor.model());
   LatentTotals totals;
   for (; more; more = source.next(block)) {
-    const auto predictions = predict_block(predictor, block, progress);
-    scores.add(predictor, predictions, block.target, block.lines);
+    const auto predictions = source.predict(predictor, block, progress);
+    scores.add(predictor, predictions, block.target,
+               [&](Index row) { return source.place(block, row); });
     totals.add(predictions);
   }
   clear_progress_line();

@@ -350,7 +350,7 @@ std::vector<std::string> messages_of(const Dataset& data) {
                     plural(static_cast<Index>(data.schema.dropped_constant.size()), "column"),
                     shown_list(data.schema.dropped_constant)));
   if (!data.schema.target_levels.empty())
-    out.push_back(fmt::format("the target's categories are coded 0, 1, ...: {}",
+    out.push_back(fmt::format("the target's categories, in this order: {}",
                               shown_list(data.schema.target_levels)));
   if (data.duplicate_inputs > 0)
     out.push_back(fmt::format("{} of {} rows have the inputs of an earlier row",

@@ -72,12 +72,14 @@ Classes find_classes(const data::Dataset& data) {
   }
   if (out.count() > kMostClasses)
     throw DataError(fmt::format(
-        "the target '{}' has more than {} classes, and each costs a latent function; group them, or "
-        "say --task regression if its values are numbers",
-        schema.target, kMostClasses));
+        "the target '{}' has more than {} classes, and each costs a latent function; group them{}",
+        schema.target, kMostClasses,
+        schema.target_levels.empty() ? ", or say --task regression if its values are numbers"
+                                     : ""));
   if (out.count() < 2)
-    throw DataError(fmt::format("the target '{}' has one class only, '{}'; there is nothing to learn",
-                                schema.target, out.labels.empty() ? "" : out.labels[0]));
+    throw DataError(
+        fmt::format("the target '{}' has one class only, '{}'; there is nothing to learn",
+                    schema.target, out.labels.empty() ? "" : out.labels[0]));
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "mercer/inference/log_determinant.hpp"
 #include "mercer/krylov/kernel_cg.hpp"
 #include "mercer/models/latent_training.hpp"
+#include "mercer/models/model_parts.hpp"
 #include "mercer/models/version.hpp"
 
 namespace mercer::models {
@@ -23,24 +24,46 @@ constexpr Index kLikelihoodProbes = 10;
 void check_target(const likelihoods::Likelihood& likelihood, const data::Dataset& data) {
   for (Index i = 0; i < data.size(); ++i)
     if (const auto why = likelihood.fault(data.target(i)); !why.empty())
-      throw DataError(fmt::format("the target '{}' holds {} (row {} of those used): with the "
-                                  "likelihood {} it {}",
-                                  data.schema.target, data.target(i), i + 1, likelihood.text(),
-                                  why));
+      throw DataError(
+          fmt::format("the target '{}' holds {} (row {} of those used): with the "
+                      "likelihood {} it {}",
+                      data.schema.target, data.target(i), i + 1, likelihood.text(), why));
 }
 
+// Options, classes and targets that do not go with the likelihood are refused.
+void check_request(const data::Dataset& data, const LatentFitOptions& options,
+                   const Classes& classes, const likelihoods::Likelihood& likelihood) {
+  if (likelihood.is_binary() != (classes.count() > 0))
+    throw InvalidArgument(fmt::format(
+        "the likelihood {} is {}", options.likelihood,
+        likelihood.is_binary() ? "one of classes; say --task classification"
+                               : "not one of classes; give bernoulli-logit or bernoulli-probit"));
+  if (options.method.mean != "zero")
+    throw InvalidArgument("--mean is that of Gaussian regression; leave it out with a likelihood");
+  if (options.method.noise)
+    throw InvalidArgument(
+        "--noise is that of Gaussian regression; the likelihood has its own spread");
+  if (data.noise.variance.size() > 0 || data.noise.count.size() > 0)
+    throw InvalidArgument("noise and count columns are those of Gaussian regression");
+  if (classes.count() == 0) check_target(likelihood, data);
+}
+
+// Throws DataError when all rows have the same class.
 std::vector<std::string> class_warnings(const Classes& classes, const Matrix& y) {
   std::vector<std::string> out;
+  const auto rows = static_cast<double>(y.rows());
   for (Index c = 0; c < classes.count(); ++c) {
-    const double members = classes.count() == 2
-                               ? (c == 1 ? y.sum() : static_cast<double>(y.rows()) - y.sum())
-                               : y.col(c).sum();
+    const double members =
+        classes.count() > 2 ? y.col(c).sum() : (c == 1 ? y.sum() : rows - y.sum());
     const auto& label = classes.labels[static_cast<std::size_t>(c)];
+    if (members == rows)
+      throw DataError(
+          fmt::format("all rows to learn from have class '{}'; there is nothing to learn", label));
     if (members == 0)
       out.push_back(fmt::format("no row to learn from has class '{}'", label));
     else if (members == 1)
-      out.push_back(fmt::format(
-          "class '{}' has one row only; what is said of it rests on that row", label));
+      out.push_back(
+          fmt::format("class '{}' has one row only; what is said of it rests on that row", label));
   }
   return out;
 }
@@ -58,12 +81,13 @@ std::uint64_t run_identity(const data::Dataset& data, const LatentFitOptions& op
                            const Plan& plan) {
   const auto& m = options.method;
   const auto& t = options.train;
-  const std::string text = fmt::format(
-      "latent|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
-      options.likelihood, m.kernel, fmt::join(m.lengthscale, ","), m.signal_variance.value_or(-1),
-      m.seed, t.train, t.steps.value_or(-1), t.restarts, t.probes, options.standardize,
-      plan.train_method, plan.train_rows, plan.train_system.preconditioner,
-      plan.train_system.preconditioning.rank.value_or(-1));
+  const std::string text =
+      fmt::format("latent|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
+                  options.likelihood, m.kernel, fmt::join(m.lengthscale, ","),
+                  m.signal_variance.value_or(-1), m.seed, t.train, t.steps.value_or(-1), t.restarts,
+                  t.probes, options.standardize) +
+      fmt::format("|{}|{}|{}|{}", plan.train_method, plan.train_rows, plan.start_rows,
+                  identity_of(plan.train_system));
   return fingerprint(text.data(), text.size());
 }
 
@@ -146,8 +170,8 @@ Solved solve(const inference::LatentProblem& problem, const inference::LatentDat
   return out;
 }
 
-LatentModel solved_model(const inference::LatentProblem& problem,
-                         const inference::LatentData& data, const inference::LaplaceMode& mode) {
+LatentModel solved_model(const inference::LatentProblem& problem, const inference::LatentData& data,
+                         const inference::LaplaceMode& mode) {
   LatentModel model;
   model.problem = problem;
   model.x = data.x;
@@ -196,8 +220,7 @@ LikelihoodValue evidence_of(const Solved& solved, std::uint64_t seed,
     return out;
   }
   const boost::math::students_t t(static_cast<double>(kLikelihoodProbes - 1));
-  const double half =
-      0.5 * (boost::math::quantile(t, 0.975) * det.probe_error + det.solver_error);
+  const double half = 0.5 * (boost::math::quantile(t, 0.975) * det.probe_error + det.solver_error);
   out.known = true;
   out.method = "lanczos";
   out.value = psi - 0.5 * det.value;
@@ -239,12 +262,24 @@ ClassificationScores score(LatentModel model, const LatentValidation& validation
   for (const double value : validation.target) {
     const auto place = classes.find(value);
     if (!place)
-      throw DataError(fmt::format("the validation file holds class {}, which is not learned", value));
+      throw DataError(
+          fmt::format("the validation file holds class {}, which is not learned", value));
     truth.push_back(*place);
   }
   ClassScoreKeeper keeper;
   keeper.add(predictor.predict(validation.inputs).probabilities, truth);
   return keeper.scores();
+}
+
+data::Scaling latent_scaling(const data::Dataset& data, const LatentFitOptions& options,
+                             const likelihoods::Likelihood& likelihood) {
+  auto scaling = options.standardize ? data::fit_scaling(data.inputs, data.target)
+                                     : data::Scaling::identity(data.inputs.cols());
+  if (!likelihood.scalable()) {
+    scaling.target_mean = 0;
+    scaling.target_sd = 1;
+  }
+  return scaling;
 }
 
 // Inputs, targets and offsets on the scale the model works on.
@@ -266,6 +301,19 @@ inference::LatentData latent_data(const data::Dataset& data, const Classes& clas
   return out;
 }
 
+void report(const Solved& solved, LatentFitResult& result) {
+  result.stop = solved.mode.stop;
+  result.newton_steps = solved.mode.steps;
+  result.halvings = solved.mode.halvings;
+  result.iterations = solved.mode.iterations;
+  result.matvecs = solved.mode.matvecs;
+  if (const auto* system =
+          dynamic_cast<const inference::IterativeLatentSystem*>(solved.system.get()))
+    result.preconditioner = system->preconditioner_report();
+  else
+    result.preconditioner.name = "none";
+}
+
 }  // namespace
 
 LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& options,
@@ -275,27 +323,10 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
   check(options.train);
   const Timer timer;
   auto likelihood = likelihoods::make(options.likelihood);
-  if (likelihood->is_binary() != (classes.count() > 0))
-    throw InvalidArgument(fmt::format(
-        "the likelihood {} is {}", options.likelihood,
-        likelihood->is_binary() ? "one of classes; say --task classification"
-                                : "not one of classes; give bernoulli-logit or bernoulli-probit"));
-  if (options.method.mean != "zero")
-    throw InvalidArgument("--mean is that of Gaussian regression; leave it out with a likelihood");
-  if (options.method.noise)
-    throw InvalidArgument(
-        "--noise is that of Gaussian regression; the likelihood has its own spread");
-  if (data.noise.variance.size() > 0 || data.noise.count.size() > 0)
-    throw InvalidArgument("noise and count columns are those of Gaussian regression");
-  if (classes.count() == 0) check_target(*likelihood, data);
+  check_request(data, options, classes, *likelihood);
 
   LatentFitResult result;
-  auto scaling = options.standardize ? data::fit_scaling(data.inputs, data.target)
-                                     : data::Scaling::identity(data.inputs.cols());
-  if (!likelihood->scalable()) {
-    scaling.target_mean = 0;
-    scaling.target_sd = 1;
-  }
+  const auto scaling = latent_scaling(data, options, *likelihood);
   const auto rows = latent_data(data, classes, *likelihood, scaling);
   if (classes.count() > 0) result.warnings = class_warnings(classes, rows.y);
   auto problem = start_problem(options, rows.x, std::move(likelihood));
@@ -317,11 +348,11 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
       on_step = [&](const inference::LatentProblem& here, int step, double seconds) {
         const auto solved = solve(here, rows, result.plan, 1e-3, {}, {});
         validation->on_step(
-            {step, seconds, score(finish_model(solved_model(here, rows, solved.mode)), *validation)});
+            {step, seconds,
+             score(finish_model(solved_model(here, rows, solved.mode)), *validation)});
       };
-    auto trained =
-        train_latent(problem, rows, result.plan, options.train, options.method.seed,
-                     run_identity(data, options, result.plan), progress, on_step);
+    auto trained = train_latent(problem, rows, result.plan, options.train, options.method.seed,
+                                run_identity(data, options, result.plan), progress, on_step);
     problem = std::move(trained.problem);
     result.training = std::move(trained.report);
     start = std::move(trained.mode);
@@ -330,14 +361,7 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
   const Timer solving;
   auto solved =
       solve(problem, rows, result.plan, options.method.tolerance, std::move(start), progress);
-  result.stop = solved.mode.stop;
-  result.newton_steps = solved.mode.steps;
-  result.halvings = solved.mode.halvings;
-  result.iterations = solved.mode.iterations;
-  result.matvecs = solved.mode.matvecs;
-  if (const auto* system =
-          dynamic_cast<const inference::IterativeLatentSystem*>(solved.system.get()))
-    result.preconditioner = system->preconditioner_report();
+  report(solved, result);
   result.solve_seconds = solving.seconds();
   result.model = finish_model(solved_model(problem, rows, solved.mode));
   result.likelihood = evidence_of(solved, options.method.seed, progress);

@@ -20,9 +20,9 @@ namespace mercer::models {
 /// The latent mean at x* is within sqrt(k**) times the residual of the one at the exact mode, when
 /// the likelihood is log-concave.
 struct LatentCertificate {
-  Vector residual;             // sqrt(r'K r), r = g - a, of every latent function; true, in double
+  Vector residual;              // sqrt(r'K r), r = g - a, of every latent function; true, in double
   double mean_error_bound = 0;  // sqrt(k**) times it, at its largest over the training points
-  bool rigorous = true;        // false: the likelihood is not log-concave, the mode a local one
+  bool rigorous = true;         // false: the likelihood is not log-concave, the mode a local one
 };
 
 /// Everything a model file holds.
@@ -90,11 +90,11 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
 
 /// A block of predictions. Classes: `probabilities`. Numbers: mean, sd_obs and quantiles of y.
 struct LatentPredictions {
-  Matrix probabilities;            // M x classes, rows sum to one
-  Vector mean, sd_obs;             // of y, target units
-  Vector q025, q05, q95, q975;     // quantiles of y
-  Matrix latent_mean, latent_sd;   // M x C; of f, the offset included
-  Matrix error_bound;              // M x C: of the latent mean
+  Matrix probabilities;           // M x classes, rows sum to one
+  Vector mean, sd_obs;            // of y, target units
+  Vector q025, q05, q95, q975;    // quantiles of y
+  Matrix latent_mean, latent_sd;  // M x C; of f, the offset included, in target units if it has any
+  Matrix error_bound;             // M x C: of the latent mean; no bound unless rigorous
   std::optional<double> sd_error_bound = 0.0;  // of latent_sd, as in Predictions
   std::optional<SdError> sd_error;
   Index clamped_variances = 0;

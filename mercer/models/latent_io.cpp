@@ -15,11 +15,16 @@ Classes classes_from(const nlohmann::json& header) {
   const auto values = header.at("class_values").get<std::vector<double>>();
   out.values = Eigen::Map<const Vector>(values.data(), static_cast<Index>(values.size()));
   bool ascending = true;
-  for (Index c = 1; c < out.count(); ++c) ascending = ascending && out.values(c - 1) < out.values(c);
+  for (Index c = 1; c < out.count(); ++c)
+    ascending = ascending && out.values(c - 1) < out.values(c);
   if (out.labels.size() != values.size() || !ascending || out.count() == 1 ||
       out.count() > kMostClasses)
     throw ModelFileError("its classes make no sense");
   return out;
+}
+
+const char* task_of(const LatentModel& model) {
+  return model.classifies() ? "classification" : "likelihood";
 }
 
 LatentModel model_from_file(ArrayFile file) {
@@ -37,8 +42,10 @@ LatentModel model_from_file(ArrayFile file) {
     throw ModelFileError("number of rows or inputs does not agree");
   auto kernel = kernels::Kernel::parse(header.at("kernel").get<std::string>(), d);
   auto likelihood = likelihoods::make(header.at("likelihood").get<std::string>());
-  if (likelihood->is_binary() != model.classifies())
-    throw ModelFileError("its likelihood does not agree with its classes");
+  const auto& levels = model.schema.target_levels;
+  if (likelihood->is_binary() != model.classifies() || header.at("task") != task_of(model) ||
+      (!levels.empty() && levels != model.classes.labels))
+    throw ModelFileError("its task, its likelihood and its classes do not agree");
   model.problem = {std::move(kernel), std::move(likelihood)};
   const Index p = model.problem.log_parameters().size();
   model.problem.set_log_parameters(take(file, "log_parameters", p, 1).col(0));
@@ -62,20 +69,21 @@ LatentModel model_from_file(ArrayFile file) {
 void LatentModel::save(const std::string& path) const {
   ArrayFile file;
   file.version = kLatentVersion;
-  file.header = {{"kind", "model"},
-                 {"mercer", version()},
-                 {"task", classifies() ? "classification" : "likelihood"},
-                 {"n", x.rows()},
-                 {"schema", schema},
-                 {"scaling", scaling},
-                 {"classes", classes.labels},
-                 {"class_values", std::vector<double>(classes.values.begin(), classes.values.end())},
-                 {"map_only", map_only},
-                 {"kernel", problem.kernel.text()},
-                 {"likelihood", problem.likelihood->text()},
-                 {"mean_error_bound", certificate.mean_error_bound},
-                 {"method", method_json(method)},
-                 {"record", record}};
+  file.header = {
+      {"kind", "model"},
+      {"mercer", version()},
+      {"task", task_of(*this)},
+      {"n", x.rows()},
+      {"schema", schema},
+      {"scaling", scaling},
+      {"classes", classes.labels},
+      {"class_values", std::vector<double>(classes.values.begin(), classes.values.end())},
+      {"map_only", map_only},
+      {"kernel", problem.kernel.text()},
+      {"likelihood", problem.likelihood->text()},
+      {"mean_error_bound", certificate.mean_error_bound},
+      {"method", method_json(method)},
+      {"record", record}};
   file.arrays["log_parameters"] = problem.log_parameters();
   file.arrays["inputs"] = x;
   file.arrays["weights"] = a;

@@ -59,8 +59,14 @@ struct LatentPredictor::Impl {
                   const ProgressCallback& progress, LatentPredictions& out) const;
   void add_classes(LatentPredictions& out) const;
   void add_numbers(LatentPredictions& out) const;
-  double variance(const LatentPredictions& p, Index i, Index c) const {
-    return p.latent_sd.cols() > 0 ? std::pow(p.latent_sd(i, c), 2) : 0.0;
+  /// The belief about f on the scale of the likelihood.
+  struct Belief {
+    double mean = 0, variance = 0;
+  };
+  Belief belief(const LatentPredictions& p, Index i, Index c) const {
+    const auto& s = model.scaling;
+    return {(p.latent_mean(i, c) - s.target_mean) / s.target_sd,
+            p.latent_sd.cols() > 0 ? std::pow(p.latent_sd(i, c) / s.target_sd, 2) : 0.0};
   }
 };
 
@@ -80,18 +86,23 @@ void LatentPredictor::Impl::add_latent(const Predictor& predictor, Index c, Cons
                                        LatentPredictions& out) const {
   const auto p = predictor.predict(inputs, progress);
   out.variance = predictor.plan().variance;
+  const double unit = model.scaling.target_sd;  // 1 unless f is a number like y
   out.latent_mean.col(c) = p.mean.array() + model.offset(c);
-  out.error_bound.col(c) = p.error_bound;
+  model.scaling.unscale_target(out.latent_mean.col(c));
+  out.error_bound.col(c) = unit * p.error_bound;
   if (p.sd_latent.size() > 0) {
     if (out.latent_sd.cols() == 0) out.latent_sd.resize(inputs.rows(), model.a.cols());
-    out.latent_sd.col(c) = p.sd_latent;
+    out.latent_sd.col(c) = unit * p.sd_latent;
   }
   if (out.sd_error_bound && p.sd_error_bound)
-    out.sd_error_bound = std::max(*out.sd_error_bound, *p.sd_error_bound);
+    out.sd_error_bound = std::max(*out.sd_error_bound, unit * *p.sd_error_bound);
   else
     out.sd_error_bound.reset();
   if (p.sd_error) {
-    if (!out.sd_error || p.sd_error->largest > out.sd_error->largest) out.sd_error = p.sd_error;
+    auto error = *p.sd_error;
+    error.largest *= unit;
+    error.rms *= unit;
+    if (!out.sd_error || error.largest > out.sd_error->largest) out.sd_error = error;
   }
   out.clamped_variances += p.clamped_variances;
   out.matvecs += p.matvecs;
@@ -101,8 +112,10 @@ void LatentPredictor::Impl::add_classes(LatentPredictions& out) const {
   const Index m = out.latent_mean.rows(), c = out.latent_mean.cols();
   Matrix p(m, c);
   for (Index j = 0; j < c; ++j)
-    for (Index i = 0; i < m; ++i)
-      p(i, j) = model.problem.likelihood->predictive(out.latent_mean(i, j), variance(out, i, j)).mean;
+    for (Index i = 0; i < m; ++i) {
+      const auto f = belief(out, i, j);
+      p(i, j) = model.problem.likelihood->predictive(f.mean, f.variance).mean;
+    }
   if (c == 1) {
     out.probabilities.resize(m, 2);
     out.probabilities.col(1) = p;
@@ -115,11 +128,10 @@ void LatentPredictor::Impl::add_classes(LatentPredictions& out) const {
 
 void LatentPredictor::Impl::add_numbers(LatentPredictions& out) const {
   const Index m = out.latent_mean.rows();
-  for (Vector* v : {&out.mean, &out.sd_obs, &out.q025, &out.q05, &out.q95, &out.q975})
-    v->resize(m);
+  for (Vector* v : {&out.mean, &out.sd_obs, &out.q025, &out.q05, &out.q95, &out.q975}) v->resize(m);
   const auto& likelihood = *model.problem.likelihood;
   for (Index i = 0; i < m; ++i) {
-    const double f = out.latent_mean(i, 0), v = variance(out, i, 0);
+    const auto [f, v] = belief(out, i, 0);
     const auto moments = likelihood.predictive(f, v);
     if (!std::isfinite(moments.mean) || !std::isfinite(moments.variance))
       throw PredictionOverflow(i,
@@ -168,10 +180,10 @@ Vector LatentPredictor::log_density(const LatentPredictions& predictions,
       throw DataError(fmt::format("row {}: the target is {}, but it {}", i + 1, y(i), why));
   model.scaling.scale_target(y);
   Vector out(y.size());
-  for (Index i = 0; i < y.size(); ++i)
-    out(i) = likelihood.log_predictive(y(i), predictions.latent_mean(i, 0),
-                                       impl_->variance(predictions, i, 0)) -
-             std::log(model.scaling.target_sd);
+  for (Index i = 0; i < y.size(); ++i) {
+    const auto [f, v] = impl_->belief(predictions, i, 0);
+    out(i) = likelihood.log_predictive(y(i), f, v) - std::log(model.scaling.target_sd);
+  }
   return out;
 }
 

@@ -17,7 +17,10 @@ namespace mercer::models {
 namespace {
 
 constexpr double kLogBound = 11.512925464970229;  // 1e-5 .. 1e5 around the start
-constexpr Index kStartRows = 500;                 // of the several starts
+// Signal variance of classes, at most: |f| = 10 is already a chance of 5e-5. Where classes can be
+// separated, Laplace's evidence likes it without bound, and its predictions come near 1/2.
+constexpr double kMostClassVariance = 100;
+constexpr Index kStartRows = 500;  // of the several starts
 constexpr int kExactSteps = 100, kDescentSteps = 40;
 constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
 constexpr int kMeasureEvery = 5;  // steps of a descent between measurements of the noise
@@ -32,9 +35,8 @@ inference::NewtonOptions exact_newton() { return {.tolerance = 1e-7, .solve_tole
 class Trainer {
  public:
   Trainer(const inference::LatentProblem& start, const inference::LatentData& data,
-          const Plan& plan, const TrainOptions& options, std::uint64_t seed,
-          std::uint64_t identity, const ProgressCallback& progress,
-          const LatentStepObserver& on_step)
+          const Plan& plan, const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
+          const ProgressCallback& progress, const LatentStepObserver& on_step)
       : problem_(start),
         data_(data),
         plan_(plan),
@@ -44,8 +46,7 @@ class Trainer {
         progress_(progress),
         on_step_(on_step),
         order_(Rng(seed, "subset").permutation(data.size())) {
-    const Vector theta = start.log_parameters();
-    box_ = optim::Box(theta.array() - kLogBound, theta.array() + kLogBound);
+    set_bounds();
     load_checkpoint();
   }
 
@@ -57,6 +58,7 @@ class Trainer {
                ? data_
                : data_.rows(std::span(order_).first(static_cast<std::size_t>(count)));
   }
+  void set_bounds();
   Vector random_start(int index) const;
   optim::MinimizeResult climb(const inference::LatentData& rows, const Vector& start,
                               const std::string& stage);
@@ -89,13 +91,28 @@ class Trainer {
   LikelihoodValue likelihood_;
 };
 
+void Trainer::set_bounds() {
+  const Vector theta = problem_.log_parameters();
+  Vector upper = theta.array() + kLogBound;
+  const auto& kernel = problem_.kernel;
+  if (problem_.likelihood->is_binary() && kernel.stationary()) {
+    const auto variances = kernel.is_variance();
+    for (std::size_t i = 0; i < variances.size(); ++i) {
+      const auto p = static_cast<Index>(i);
+      if (variances[i]) upper(p) = std::max(std::log(kMostClassVariance), theta(p));
+    }
+  }
+  box_ = optim::Box(theta.array() - kLogBound, upper);
+}
+
 Vector Trainer::random_start(int index) const {
   Rng rng(seed_, "restart", static_cast<std::uint64_t>(index));
   Vector theta = problem_.log_parameters();
   const auto lengths = problem_.kernel.is_lengthscale();
   const double common = 0.7 * rng.normal();
   for (Index i = 0; i < theta.size(); ++i) {
-    const bool length = i < problem_.kernel.num_parameters() && lengths[static_cast<std::size_t>(i)];
+    const bool length =
+        i < problem_.kernel.num_parameters() && lengths[static_cast<std::size_t>(i)];
     theta(i) += length ? common + 0.4 * rng.normal() : 0.7 * rng.normal();
   }
   return box_.inside(theta);
@@ -231,10 +248,9 @@ optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimat
   mode_.a = estimate.mode.a;
   history_.conservativeResize(2 * p, step + 1);
   history_.col(step).head(p) = out.gradient;
-  history_.col(step).tail(p) =
-      out.standard_error.size() > 0
-          ? out.standard_error
-          : Vector::Constant(p, std::numeric_limits<double>::quiet_NaN());
+  history_.col(step).tail(p) = out.standard_error.size() > 0
+                                   ? out.standard_error
+                                   : Vector::Constant(p, std::numeric_limits<double>::quiet_NaN());
   state_ = estimator.state();
   return out;
 }
@@ -245,10 +261,12 @@ void Trainer::descend(const Vector& start) {
   options.system = plan_.train_system;
   options.seed = seed_;
   inference::LaplaceGradient estimator(data_, options);
-  if (history_.cols() > 0) estimator.resume(state_);
+  if (history_.cols() > 0) {
+    estimator.resume(state_);
+    mode_.a = state_.mode;  // where the final mode is looked for from, if no step is left
+  }
   optim::StochasticOptions rule;
-  rule.rule =
-      plan_.train_method == "adagrad" ? optim::StepRule::adagrad : optim::StepRule::adam;
+  rule.rule = plan_.train_method == "adagrad" ? optim::StepRule::adagrad : optim::StepRule::adam;
   rule.rate = rule.rule == optim::StepRule::adam ? kAdamRate : 1.0;
   rule.steps = options_.steps.value_or(kDescentSteps);
   optim::StochasticState from;
@@ -257,7 +275,8 @@ void Trainer::descend(const Vector& start) {
       [&](ConstVectorView theta, int step) {
         return noisy_gradient(estimator, theta, step, rule.steps);
       },
-      from, box_, rule, [&](const optim::StochasticState& state) {
+      from, box_, rule,
+      [&](const optim::StochasticState& state) {
         ++report_.steps;
         tell(state.theta);
         if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
@@ -364,12 +383,12 @@ Plan plan_latent(const kernels::Kernel& kernel, ConstMatrixView x, Index functio
   const auto speed = inference::nominal_speeds(kernel, x.cols());
   const Index affordable = std::min(exact_rows(speed, functions), kMostExactRows);
   plan.train_rows = std::min(n, train.subset.value_or(n));
-  const bool exact = !descent && (train.train == "lbfgs" || train.subset ||
-                                  plan.train_rows <= affordable);
+  const bool exact =
+      !descent && (train.train == "lbfgs" || train.subset || plan.train_rows <= affordable);
   plan.train_method = exact ? "exact" : descent ? train.train : "adam";
   plan.start_rows = exact || descent ? 0 : std::min(affordable, n);
-  const double bytes = inference::exact_laplace_bytes(
-      exact ? plan.train_rows : plan.start_rows, functions);
+  const double bytes =
+      inference::exact_laplace_bytes(exact ? plan.train_rows : plan.start_rows, functions);
   if (exact && plan.base_bytes + bytes > plan.budget_bytes)
     throw DoesNotFit(fmt::format(
         "learning by Cholesky on {} rows needs {:.1f} GiB; --train adam, a smaller --subset, or "
@@ -385,20 +404,18 @@ Plan plan_latent(const kernels::Kernel& kernel, ConstMatrixView x, Index functio
   const std::string how =
       exact ? fmt::format("Learning maximises the exact Laplace evidence of {} rows. ",
                           plan.train_rows)
-            : fmt::format("Learning is by {} on gradients by solves from all {} rows{}. ",
-                          plan.train_method, plan.train_rows,
-                          plan.start_rows > 0
-                              ? fmt::format(", begun exactly on {}", plan.start_rows)
-                              : "");
+            : fmt::format(
+                  "Learning is by {} on gradients by solves from all {} rows{}. ",
+                  plan.train_method, plan.train_rows,
+                  plan.start_rows > 0 ? fmt::format(", begun exactly on {}", plan.start_rows) : "");
   plan.reason = how + plan.reason;
   return plan;
 }
 
 LatentTraining train_latent(const inference::LatentProblem& start,
                             const inference::LatentData& data, const Plan& plan,
-                            const TrainOptions& options, std::uint64_t seed,
-                            std::uint64_t identity, const ProgressCallback& progress,
-                            const LatentStepObserver& on_step) {
+                            const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
+                            const ProgressCallback& progress, const LatentStepObserver& on_step) {
   return Trainer(start, data, plan, options, seed, identity, progress, on_step).run();
 }
 

@@ -44,7 +44,7 @@ RegressionModel model_from_file(ArrayFile file) {
   const Index q = inference::mean_basis_size(model.problem.mean, d) -
                   static_cast<Index>(model.problem.trend_left_out.size());
   // Version 2 has a noise for each row; the version itself is under no checksum.
-  if (header.at("noise").is_null() != (file.version == 2))
+  if (header.at("noise").is_null() != (file.version == 2) || file.version > 2)
     throw ModelFileError("its format version does not agree with its noise");
   model.noise = header.at("noise").is_null() ? linalg::Diagonal(take(file, "noise", n, 1).col(0))
                                              : header.at("noise").get<double>();

@@ -65,6 +65,16 @@ MethodOptions method_from_json(const nlohmann::json& json) {
   return method;
 }
 
+std::string identity_of(inference::SystemChoice choice) {
+  std::string text =
+      fmt::format("{}|{}|{}|{}|{}", choice.solver, choice.preconditioner, to_string(choice.op),
+                  to_string(choice.precision), choice.max_iterations);
+  visit_fields(choice.preconditioning, [&](std::string_view name, const auto& value, auto) {
+    if (value) text += fmt::format("|{}={}", name, *value);
+  });
+  return text;
+}
+
 Matrix take(ArrayFile& file, const char* name, Index rows, Index columns) {
   const auto found = file.arrays.find(name);
   if (found == file.arrays.end()) throw ModelFileError(fmt::format("array '{}' is missing", name));

@@ -1,4 +1,4 @@
-// What the files of all models have in common.
+// What the files and checkpoints of all models have in common.
 #pragma once
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "mercer/core/error.hpp"
+#include "mercer/inference/choice.hpp"
 #include "mercer/models/array_file.hpp"
 #include "mercer/models/options.hpp"
 
@@ -13,6 +14,9 @@ namespace mercer::models {
 
 nlohmann::json method_json(const MethodOptions& method);
 MethodOptions method_from_json(const nlohmann::json& json);
+
+/// Everything that steers solves, as text: part of what a checkpoint must agree in.
+std::string identity_of(inference::SystemChoice choice);
 
 /// An array out of a file; throws ModelFileError unless it has this shape and is finite.
 Matrix take(ArrayFile& file, const char* name, Index rows, Index columns);

@@ -9,6 +9,7 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/models/certificate.hpp"
 #include "mercer/models/merging.hpp"
+#include "mercer/models/model_parts.hpp"
 #include "mercer/models/training.hpp"
 #include "mercer/models/version.hpp"
 
@@ -26,16 +27,6 @@ Observer solve_observer(const ProgressCallback& progress) {
     return progress({"solve", fraction,
                      fmt::format("iteration {}, relative residual {:.1e}", it.number, it.value)});
   };
-}
-
-std::string identity_of(inference::SystemChoice choice) {
-  std::string text =
-      fmt::format("{}|{}|{}|{}|{}", choice.solver, choice.preconditioner, to_string(choice.op),
-                  to_string(choice.precision), choice.max_iterations);
-  visit_fields(choice.preconditioning, [&](std::string_view name, const auto& value, auto) {
-    if (value) text += fmt::format("|{}={}", name, *value);
-  });
-  return text;
 }
 
 // What a checkpoint must have been made from to be resumed: data and everything that steers.
