@@ -99,16 +99,23 @@ void LatentPredictor::Impl::add_latent(const Predictor& predictor, Index c, Cons
 
 void LatentPredictor::Impl::add_classes(LatentPredictions& out) const {
   const Index m = out.latent_mean.rows(), c = out.latent_mean.cols();
-  Matrix p(m, c);
-  for (Index j = 0; j < c; ++j)
-    for (Index i = 0; i < m; ++i)
-      p(i, j) = model.problem.likelihood->predictive(out.latent_mean(i, j), variance(out, i, j)).mean;
+  const auto& likelihood = *model.problem.likelihood;
+  Matrix p(m, std::max<Index>(c, 2));
   if (c == 1) {
-    out.probabilities.resize(m, 2);
-    out.probabilities.col(1) = p;
-    out.probabilities.col(0) = 1 - p.col(0).array();
+    // The rarer class is computed, for both links are odd around 1/2; as 1 - p it would be no more
+    // than rounding, and its log nothing at all.
+    for (Index i = 0; i < m; ++i) {
+      const double f = out.latent_mean(i, 0);
+      const Index rare = f > 0 ? 0 : 1;
+      p(i, rare) = likelihood.predictive(-std::abs(f), variance(out, i, 0)).mean;
+      p(i, 1 - rare) = 1 - p(i, rare);
+    }
+    out.probabilities = std::move(p);
     return;
   }
+  for (Index j = 0; j < c; ++j)
+    for (Index i = 0; i < m; ++i)
+      p(i, j) = likelihood.predictive(out.latent_mean(i, j), variance(out, i, j)).mean;
   out.probabilities = std::move(p);
   normalise(out.probabilities);
 }

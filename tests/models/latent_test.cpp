@@ -143,6 +143,26 @@ TEST(LatentFit, LearnsTwoClassesAndTellsThemApart) {
   EXPECT_LT(keeper.scores().nll, 0.35);
 }
 
+TEST(LatentFit, TheRarerOfTwoClassesKeepsItsDigits) {
+  const auto data = class_data(400, 2);
+  for (const auto* name : {"bernoulli-logit", "bernoulli-probit"}) {
+    auto options = fixed(name);
+    options.method.kernel = "linear:iso";
+    options.method.lengthscale.clear();
+    options.standardize = false;
+    const auto fit = fit_latent(data, options, find_classes(data));
+    // f is linear: what is certain of x is as certain of -x, for the other class.
+    Matrix far(2, 2);
+    far << 0, 100, 0, -100;
+    const Matrix p = LatentPredictor(fit.model, {}).predict(far).probabilities;
+    EXPECT_EQ(p(0, 1), 1);
+    EXPECT_GT(p(0, 0), 0);
+    EXPECT_LT(p(0, 0), 1e-17);
+    EXPECT_NEAR(p(0, 0) / p(1, 1), 1, 1e-9);
+    EXPECT_EQ(p(0, 1), p(1, 0));
+  }
+}
+
 TEST(LatentFit, ProbabilitiesOfManyClassesSumToOne) {
   const auto data = class_data(200, 4);
   for (const auto* name : {"bernoulli-logit", "bernoulli-probit"}) {
