@@ -9,14 +9,16 @@
 namespace mercer::models {
 namespace {
 
-// W^-1 must be a number; what a point of less curvature than this could add is below rounding.
+// W^-1 must be a number. Times 1 / k(x, x): a point of less curvature would take less than this
+// share of a variance away.
 constexpr double kLeastCurvature = 1e-8;
 
 // The latent function c as a regression: its mean is k*'a, and its variance that of observations
 // with the noise W^-1.
 RegressionModel latent_regression(const LatentModel& model, Index c) {
   const auto& w = model.w.col(c);
-  const double floor = kLeastCurvature * std::max(w.maxCoeff(), 1e-300);
+  const double prior = model.problem.kernel.diagonal(model.x).maxCoeff();
+  const double floor = kLeastCurvature / std::max(prior, 1e-300);
   RegressionModel out{model.schema,
                       model.scaling,
                       {model.problem.kernel, 1.0, inference::MeanKind::zero, {}},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Cholesky>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -161,6 +162,28 @@ TEST(LatentFit, TheRarerOfTwoClassesKeepsItsDigits) {
     EXPECT_NEAR(p(0, 0) / p(1, 1), 1, 1e-9);
     EXPECT_EQ(p(0, 1), p(1, 0));
   }
+}
+
+// Where f is many tens the curvature all but vanishes; with a prior this wide it still counts.
+TEST(LatentFit, VariancesOfAWidePriorAreThoseOfTheSmallestCurvatures) {
+  const auto data = class_data(80, 2);
+  auto options = fixed("bernoulli-logit");
+  options.method.signal_variance = 1e5;
+  const auto model = fit_latent(data, options, find_classes(data)).model;
+  ASSERT_LT(model.w.minCoeff(), 1e-10);
+  const auto test = class_data(90, 2);
+  Matrix x = test.inputs;
+  model.scaling.scale_inputs(x);
+  const auto& kernel = model.problem.kernel;
+  const Vector root = model.w.cwiseSqrt();
+  Matrix b = root.asDiagonal() * kernel.reference_matrix(model.x, model.x) * root.asDiagonal();
+  b.diagonal().array() += 1;
+  const Matrix k = root.asDiagonal() * kernel.reference_matrix(model.x, x);
+  const Matrix solved = b.llt().solve(k);
+  const Vector expected =
+      kernel.diagonal(x) - k.cwiseProduct(solved).colwise().sum().transpose();
+  const auto p = LatentPredictor(model, {}).predict(test.inputs);
+  EXPECT_LT((p.latent_sd.col(0).array().square() / expected.array() - 1).abs().maxCoeff(), 1e-6);
 }
 
 TEST(LatentFit, ProbabilitiesOfManyClassesSumToOne) {
