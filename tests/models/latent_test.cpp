@@ -180,8 +180,7 @@ TEST(LatentFit, VariancesOfAWidePriorAreThoseOfTheSmallestCurvatures) {
   b.diagonal().array() += 1;
   const Matrix k = root.asDiagonal() * kernel.reference_matrix(model.x, x);
   const Matrix solved = b.llt().solve(k);
-  const Vector expected =
-      kernel.diagonal(x) - k.cwiseProduct(solved).colwise().sum().transpose();
+  const Vector expected = kernel.diagonal(x) - k.cwiseProduct(solved).colwise().sum().transpose();
   const auto p = LatentPredictor(model, {}).predict(test.inputs);
   EXPECT_LT((p.latent_sd.col(0).array().square() / expected.array() - 1).abs().maxCoeff(), 1e-6);
 }
