@@ -73,7 +73,8 @@ ClassificationScores ClassScoreKeeper::scores() const {
   const auto n = static_cast<double>(n_);
   out.error_rate = static_cast<double>(wrong_) / n;
   out.nll = -log_probability_ / n;
-  out.brier = brier_ / n;
+  // Two classes miss by the same: one of them is enough.
+  out.brier = brier_ / n * (class_scores_.size() == 2 ? 0.5 : 1.0);
   for (int b = 0; b < kBins; ++b) {
     auto bin = bins_[static_cast<std::size_t>(b)];
     if (bin.n == 0) continue;

@@ -20,7 +20,9 @@ struct ClassificationScores {
   Index n = 0;
   double error_rate = 0;
   double nll = 0;    // mean negative log probability of the true class
-  double brier = 0;  // mean squared distance of the probabilities from the truth, summed over classes
+  /// Mean squared distance of the probability of the second class from the truth; of more than two
+  /// classes summed over them.
+  double brier = 0;
   /// Area under the ROC curve; of several classes the mean of one against the rest. Unset when
   /// some class, or all others, are not among the rows.
   std::optional<double> auc;

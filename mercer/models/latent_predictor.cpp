@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "mercer/core/error.hpp"
 #include "mercer/models/latent.hpp"
@@ -9,14 +10,16 @@
 namespace mercer::models {
 namespace {
 
-// W^-1 must be a number; what a point of less curvature than this could add is below rounding.
+// W^-1 must be a number. Times 1 / k(x, x): a point of less curvature would take less than this
+// share of a variance away.
 constexpr double kLeastCurvature = 1e-8;
 
 // The latent function c as a regression: its mean is k*'a, and its variance that of observations
 // with the noise W^-1.
 RegressionModel latent_regression(const LatentModel& model, Index c) {
   const auto& w = model.w.col(c);
-  const double floor = kLeastCurvature * std::max(w.maxCoeff(), 1e-300);
+  const double prior = model.problem.kernel.diagonal(model.x).maxCoeff();
+  const double floor = kLeastCurvature / std::max(prior, 1e-300);
   RegressionModel out{model.schema,
                       model.scaling,
                       {model.problem.kernel, 1.0, inference::MeanKind::zero, {}},
@@ -33,16 +36,6 @@ RegressionModel latent_regression(const LatentModel& model, Index c) {
   // |mean - exact| <= sqrt(k**) times this: the certificate of regression has the same form.
   out.certificate.weighted_residual = model.certificate.residual(c);
   return out;
-}
-
-void normalise(Matrix& probabilities) {
-  for (Index i = 0; i < probabilities.rows(); ++i) {
-    const double sum = probabilities.row(i).sum();
-    if (sum > 0)
-      probabilities.row(i) /= sum;
-    else
-      probabilities.row(i).setConstant(1.0 / static_cast<double>(probabilities.cols()));
-  }
 }
 
 }  // namespace
@@ -108,22 +101,36 @@ void LatentPredictor::Impl::add_latent(const Predictor& predictor, Index c, Cons
   out.matvecs += p.matvecs;
 }
 
+// Both links are odd around 1/2, so the rarer side is computed and the other is 1 minus it: as 1 - p
+// it would be no more than rounding, and its log nothing at all.
 void LatentPredictor::Impl::add_classes(LatentPredictions& out) const {
   const Index m = out.latent_mean.rows(), c = out.latent_mean.cols();
-  Matrix p(m, c);
-  for (Index j = 0; j < c; ++j)
-    for (Index i = 0; i < m; ++i) {
-      const auto f = belief(out, i, j);
-      p(i, j) = model.problem.likelihood->predictive(f.mean, f.variance).mean;
-    }
+  const auto& likelihood = *model.problem.likelihood;
+  const auto rare = [&](Index i, Index j) {
+    const auto f = belief(out, i, j);
+    return likelihood.predictive(-std::abs(f.mean), f.variance).mean;
+  };
+  Matrix p(m, std::max<Index>(c, 2));
   if (c == 1) {
-    out.probabilities.resize(m, 2);
-    out.probabilities.col(1) = p;
-    out.probabilities.col(0) = 1 - p.col(0).array();
+    for (Index i = 0; i < m; ++i) {
+      const Index which = belief(out, i, 0).mean > 0 ? 0 : 1;
+      p(i, which) = rare(i, 0);
+      p(i, 1 - which) = 1 - p(i, which);
+    }
+    out.probabilities = std::move(p);
     return;
   }
+  // That class c is true and all others are not, given that exactly one is: the odds, normalised.
+  for (Index i = 0; i < m; ++i) {
+    for (Index j = 0; j < c; ++j) {
+      const double q = std::max(rare(i, j), std::numeric_limits<double>::min());
+      const double log_odds = std::log(q) - std::log1p(-q);
+      p(i, j) = belief(out, i, j).mean > 0 ? -log_odds : log_odds;
+    }
+    p.row(i).array() = (p.row(i).array() - p.row(i).maxCoeff()).exp();
+    p.row(i) /= p.row(i).sum();
+  }
   out.probabilities = std::move(p);
-  normalise(out.probabilities);
 }
 
 void LatentPredictor::Impl::add_numbers(LatentPredictions& out) const {

@@ -47,7 +47,7 @@ class ClassificationTest(LatentCase):
         self.assertEqual((scores["n"], scores["error_rate"]), (200, wrong / 200))
         self.assertLess(scores["error_rate"], 0.2)
         self.assertAlmostEqual(scores["nll"], -sum(map(math.log, chances)) / 200, places=10)
-        self.assertAlmostEqual(scores["brier"], sum(2 * (1 - p) ** 2 for p in chances) / 200,
+        self.assertAlmostEqual(scores["brier"], sum((1 - p) ** 2 for p in chances) / 200,
                                places=10)
         ones = [float(r["probability_1"]) for r, y in zip(rows, truth) if y == "1"]
         zeros = [float(r["probability_1"]) for r, y in zip(rows, truth) if y == "0"]

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Cholesky>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -106,7 +107,7 @@ TEST(ClassScores, AreThoseOfAHandCount) {
   EXPECT_EQ(s.n, 4);
   EXPECT_DOUBLE_EQ(s.error_rate, 0.25);
   EXPECT_NEAR(s.nll, -(std::log(0.9) + std::log(0.6) + std::log(0.3) + std::log(0.8)) / 4, 1e-15);
-  EXPECT_NEAR(s.brier, 2 * (0.01 + 0.16 + 0.49 + 0.04) / 4, 1e-15);
+  EXPECT_NEAR(s.brier, (0.01 + 0.16 + 0.49 + 0.04) / 4, 1e-15);
   // The member of class 1 has 0.6; the others 0.1, 0.7, 0.2: two of three pairs are right.
   ASSERT_TRUE(s.auc);
   EXPECT_NEAR(*s.auc, 2.0 / 3, 1e-15);
@@ -141,6 +142,47 @@ TEST(LatentFit, LearnsTwoClassesAndTellsThemApart) {
   keeper.add(p.probabilities, truth);
   EXPECT_LT(keeper.scores().error_rate, 0.1);
   EXPECT_LT(keeper.scores().nll, 0.35);
+}
+
+TEST(LatentFit, TheRarerOfTwoClassesKeepsItsDigits) {
+  const auto data = class_data(400, 2);
+  for (const auto* name : {"bernoulli-logit", "bernoulli-probit"}) {
+    auto options = fixed(name);
+    options.method.kernel = "linear:iso";
+    options.method.lengthscale.clear();
+    options.standardize = false;
+    const auto fit = fit_latent(data, options, find_classes(data));
+    // f is linear: what is certain of x is as certain of -x, for the other class.
+    Matrix far(2, 2);
+    far << 0, 100, 0, -100;
+    const Matrix p = LatentPredictor(fit.model, {}).predict(far).probabilities;
+    EXPECT_EQ(p(0, 1), 1);
+    EXPECT_GT(p(0, 0), 0);
+    EXPECT_LT(p(0, 0), 1e-17);
+    EXPECT_NEAR(p(0, 0) / p(1, 1), 1, 1e-9);
+    EXPECT_EQ(p(0, 1), p(1, 0));
+  }
+}
+
+// Where f is many tens the curvature all but vanishes; with a prior this wide it still counts.
+TEST(LatentFit, VariancesOfAWidePriorAreThoseOfTheSmallestCurvatures) {
+  const auto data = class_data(80, 2);
+  auto options = fixed("bernoulli-logit");
+  options.method.signal_variance = 1e5;
+  const auto model = fit_latent(data, options, find_classes(data)).model;
+  ASSERT_LT(model.w.minCoeff(), 1e-10);
+  const auto test = class_data(90, 2);
+  Matrix x = test.inputs;
+  model.scaling.scale_inputs(x);
+  const auto& kernel = model.problem.kernel;
+  const Vector root = model.w.cwiseSqrt();
+  Matrix b = root.asDiagonal() * kernel.reference_matrix(model.x, model.x) * root.asDiagonal();
+  b.diagonal().array() += 1;
+  const Matrix k = root.asDiagonal() * kernel.reference_matrix(model.x, x);
+  const Matrix solved = b.llt().solve(k);
+  const Vector expected = kernel.diagonal(x) - k.cwiseProduct(solved).colwise().sum().transpose();
+  const auto p = LatentPredictor(model, {}).predict(test.inputs);
+  EXPECT_LT((p.latent_sd.col(0).array().square() / expected.array() - 1).abs().maxCoeff(), 1e-6);
 }
 
 TEST(LatentFit, ProbabilitiesOfManyClassesSumToOne) {
@@ -257,7 +299,7 @@ TEST(LatentFit, AdamBySolvesEndsNearTheExactMaximum) {
   const auto exact = fit_latent(data, quick("bernoulli-logit"), classes);
   auto options = quick("bernoulli-logit");
   options.train.train = "adam";
-  options.train.steps = 250;  // from a cold start, 0.05 in a log parameter each
+  options.train.steps = 80;
   options.train.probes = 16;
   const auto learned = fit_latent(data, options, classes);
   // Ends within a log evidence of one of the maximum: closer than the data can tell.
