@@ -346,7 +346,8 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
     LatentStepObserver on_step;
     if (validation != nullptr)
       on_step = [&](const inference::LatentProblem& here, int step, double seconds) {
-        const auto solved = solve(here, rows, result.plan, 1e-3, {}, {});
+        const auto solved = solve(here, rows, result.plan, 1e-3, start, {});
+        start.a = solved.mode.a;
         validation->on_step(
             {step, seconds,
              score(finish_model(solved_model(here, rows, solved.mode)), *validation)});

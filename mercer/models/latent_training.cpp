@@ -30,7 +30,7 @@ constexpr double kCheckpointSeconds = 1.0;
 constexpr double kLongEvaluation = 2.0;
 constexpr Index kMostExactRows = 2000;
 
-inference::NewtonOptions exact_newton() { return {.tolerance = 1e-7, .solve_tolerance = 1e-3}; }
+inference::NewtonOptions exact_newton() { return {.tolerance = 1e-5, .solve_tolerance = 1e-3}; }
 
 class Trainer {
  public:
@@ -83,6 +83,8 @@ class Trainer {
   // Of a descent: [gradient; standard error] of every step, and what the next depends on.
   Matrix history_;
   inference::LaplaceGradient::State state_;
+  Matrix warm_;  // the last exact mode, of the climb with this number
+  int warm_climb_ = 0, climb_ = 0;
   Timer since_checkpoint_, timer_;
   double outside_ = 0;
   int told_ = 0;
@@ -131,7 +133,10 @@ optim::MinimizeResult Trainer::climb(const inference::LatentData& rows, const Ve
                                      const std::string& stage) {
   const double share = 1 / static_cast<double>(rows.y.size());
   auto problem = problem_;
+  ++climb_;
+  // A resumed run begins its first evaluation where the interrupted one would have.
   inference::LaplaceMode warm;
+  if (warm_climb_ == climb_) warm.a = warm_;
   Vector best = start;
   double best_value = HUGE_VAL;
   const bool all = rows.size() == data_.size();
@@ -139,6 +144,8 @@ optim::MinimizeResult Trainer::climb(const inference::LatentData& rows, const Ve
     problem.set_log_parameters(theta);
     auto evidence = inference::exact_laplace(problem, rows, true, exact_newton(), warm);
     warm = std::move(evidence.mode);
+    warm_ = warm.a;
+    warm_climb_ = climb_;
     gradient = -share * evidence.gradient;
     return -share * evidence.value;
   };
@@ -199,6 +206,7 @@ Vector Trainer::learn_exactly() {
     best_value = result.value;
   }
   if (most == data_.size()) {
+    mode_.a = warm_;
     likelihood_.known = true;
     likelihood_.method = "cholesky";
     likelihood_.rows = data_.size();
@@ -304,6 +312,8 @@ void Trainer::load_checkpoint() {
       (history_.size() > 0 && history_.rows() != 2 * p))
     throw ModelFileError(fmt::format("checkpoint '{}' is damaged", options_.checkpoint));
   log_ = optim::ReplayLog::unpacked({table.data(), static_cast<std::size_t>(table.size())}, p);
+  warm_ = file.arrays["warm"];
+  warm_climb_ = file.header.value("warm_climb", 0);
   state_.mode = file.arrays["mode"];
   state_.solutions = file.arrays["solutions"];
   state_.estimates = static_cast<int>(history_.cols());
@@ -317,6 +327,8 @@ void Trainer::write_checkpoint() {
   const auto rows = 2 * box_.lower().size() + 1;
   file.arrays["evaluations"] =
       Eigen::Map<const Matrix>(numbers.data(), rows, static_cast<Index>(numbers.size()) / rows);
+  file.header["warm_climb"] = warm_climb_;
+  file.arrays["warm"] = warm_;
   file.arrays["history"] = history_;
   file.arrays["mode"] = state_.mode;
   file.arrays["solutions"] = state_.solutions;

@@ -278,12 +278,16 @@ TEST(LatentFit, ARunThatWasStoppedGoesOnToTheSameBits) {
     std::filesystem::remove(path);
     options.train.checkpoint = path;
     int calls = 0;
+    bool stopped = false;
     try {
-      fit_latent(data, options, classes, [&](const Progress& progress) {
-        return progress.stage.starts_with("learn") && ++calls > 25 ? Action::stop : Action::proceed;
-      });
+      stopped = fit_latent(data, options, classes, [&](const Progress& progress) {
+                  const bool enough = progress.stage.starts_with("learn") && ++calls > 6;
+                  return enough ? Action::stop : Action::proceed;
+                }).interrupted();
     } catch (const Interrupted&) {
+      stopped = true;
     }
+    EXPECT_TRUE(stopped) << method;
     ASSERT_TRUE(std::filesystem::exists(path)) << method;
     const auto resumed = fit_latent(data, options, classes);
     EXPECT_EQ(resumed.model.problem.log_parameters(), whole.model.problem.log_parameters())
