@@ -13,8 +13,7 @@ namespace mercer::cli {
 namespace {
 
 Json info_json(const std::string& path, const models::RegressionModel& model) {
-  Json json = {
-      {"model", path}, {"task", "regression"}, {"method", model.mean_only ? "krr" : "gp"}};
+  Json json = {{"model", path}, {"task", "regression"}, {"method", model.mean_only ? "krr" : "gp"}};
   const Index merged = model.record.value("merged_rows", Index{0});
   json["n"] = model.x.rows() + merged;
   json["merged_rows"] = merged;

@@ -40,7 +40,8 @@ models::Plan plan_numbers(const data::Dataset& data, bool standardize, bool no_m
                           models::PlanFor purpose) {
   auto [scaling, rows] = models::scale(data, standardize);
   const auto problem = models::start_problem(method, rows.x, rows.y);
-  if (purpose == models::PlanFor::fit && !no_merge) rows = models::merge_replicates(std::move(rows));
+  if (purpose == models::PlanFor::fit && !no_merge)
+    rows = models::merge_replicates(std::move(rows));
   return models::make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
                            method, train, purpose);
 }
@@ -69,8 +70,7 @@ int run_plan(const Words& words) {
   arguments.positional("DATA", flags.path, "CSV file; - for standard input");
   arguments.group("Plan");
   arguments.option("--for", "VERB", verb, "fit | solve | predict: the run to plan");
-  arguments.option("--task", "NAME", task,
-                   "auto | regression | classification; for fit, as there");
+  arguments.option("--task", "NAME", task, "auto | regression | classification; for fit, as there");
   add_data_options(arguments, flags);
   add_noise_options(arguments, flags);
   add_merge_option(arguments, no_merge);
@@ -104,11 +104,12 @@ int run_plan(const Words& words) {
   const bool regression_only = arguments.given("--noise") || arguments.given("--mean") ||
                                arguments.given("--noise-column") ||
                                arguments.given("--count-column");
-  const bool classes = verb == "fit" && (task == "classification" ||
-                                         (task == "auto" && !regression_only &&
-                                          models::looks_like_classes(data)));
-  const auto plan = classes ? plan_classes(data, !flags.raw_scale, method, train)
-                            : plan_numbers(data, !flags.raw_scale, no_merge, method, train, purpose);
+  const bool classes =
+      verb == "fit" && (task == "classification" ||
+                        (task == "auto" && !regression_only && models::looks_like_classes(data)));
+  const auto plan = classes
+                        ? plan_classes(data, !flags.raw_scale, method, train)
+                        : plan_numbers(data, !flags.raw_scale, no_merge, method, train, purpose);
   if (!run.json) {
     print_out(plan_text(plan));
     return exit_ok;

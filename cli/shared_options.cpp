@@ -138,7 +138,8 @@ void add_train_options(Arguments& arguments, models::TrainOptions& options) {
                    "solves: lbfgs corrects the Vecchia likelihood by exact gradients,\n"
                    "adam and adagrad follow them, vecchia does without");
   arguments.option("--steps", "I", options.steps,
-                   "steps at most, per start [default: 100; 40 of adam and adagrad\nwith a likelihood that is not Gaussian]");
+                   "steps at most, per start [default: 100; 40 of adam and adagrad\nwith a "
+                   "likelihood that is not Gaussian]");
   arguments.option("--restarts", "R", options.restarts, "random starts beside the first");
   arguments.option("--subset", "M", options.subset,
                    "rows to learn hyperparameters on\n[default: planned]");

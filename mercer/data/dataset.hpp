@@ -26,9 +26,9 @@ struct DataOptions {
   std::optional<std::string> count_column;  // observations that each row is the mean of
   std::vector<std::string> categorical;  // inputs to code one-hot; or the target, coded 0, 1, ...
   bool text_target = false;  // a target that begins with text holds categories, without being named
-  bool drop_missing = false;             // leave rows with a missing input out instead of refusing
-  bool standardize = true;               // Dataset::scaling; false: the identity
-  Index max_levels = 1000;               // of a categorical column
+  bool drop_missing = false;  // leave rows with a missing input out instead of refusing
+  bool standardize = true;    // Dataset::scaling; false: the identity
+  Index max_levels = 1000;    // of a categorical column
 };
 template <class Visitor>
 void visit_fields(DataOptions& o, Visitor&& field) {

@@ -92,7 +92,8 @@ void Newton::begin(Matrix start) {
   local_ = evaluate(problem_, data_, mode_.f);
   psi_ = local_.log_density - 0.5 * column_dots(mode_.a, ka_);
   // A warm start that is worse than none is none.
-  const Vector cold = evaluate(problem_, data_, data_.offset.transpose().replicate(n, 1)).log_density;
+  const Vector cold =
+      evaluate(problem_, data_, data_.offset.transpose().replicate(n, 1)).log_density;
   for (Index j = 0; j < c; ++j)
     if (!(psi_(j) >= cold(j))) {
       mode_.a.col(j).setZero();
@@ -235,11 +236,9 @@ ModeSlopes mode_slopes(const LatentProblem& problem, const LatentData& data,
   ModeSlopes out{Matrix(n, c), Matrix(n, c)};
   for (Index j = 0; j < c; ++j)
     for (Index i = 0; i < n; ++i) {
-      out.gradient(i, j) =
-          problem.likelihood->log_density(data.y(i, j), mode.f(i, j)).first;
+      out.gradient(i, j) = problem.likelihood->log_density(data.y(i, j), mode.f(i, j)).first;
       const auto curvature = problem.likelihood->curvature(data.y(i, j), mode.f(i, j));
-      out.curvature_ratio(i, j) =
-          curvature.value > 0 ? curvature.slope / curvature.value : 0.0;
+      out.curvature_ratio(i, j) = curvature.value > 0 ? curvature.slope / curvature.value : 0.0;
       out.implicit = out.implicit || curvature.slope != 0;
     }
   return out;
@@ -266,8 +265,7 @@ Vector likelihood_gradient(const LatentProblem& problem, const LatentData& data,
 // With R = S B^-1 S and Sigma = (K^-1 + W)^-1, S Sigma S = I - B^-1:
 //   d log q = 1/2 a'dK a - 1/2 tr(R dK) + s'dK g,  s = u - R K u,  u = -1/2 Sigma_jj dW_j.
 LaplaceEvidence exact_laplace(const LatentProblem& problem, const LatentData& data,
-                              bool with_gradient, const NewtonOptions& options,
-                              LaplaceMode start) {
+                              bool with_gradient, const NewtonOptions& options, LaplaceMode start) {
   DenseLatentSystem system(problem.kernel, data.x);
   LaplaceEvidence out;
   out.mode = find_mode(problem, data, system, std::move(start), options);
@@ -282,15 +280,14 @@ LaplaceEvidence exact_laplace(const LatentProblem& problem, const LatentData& da
   for (Index j = 0; j < c; ++j) {
     Matrix inverse = system.inverse(j);
     sigma_w.col(j) = 1 - inverse.diagonal().array();
-    const Vector u =
-        -0.5 * sigma_w.col(j).cwiseProduct(slopes.curvature_ratio.col(j));
+    const Vector u = -0.5 * sigma_w.col(j).cwiseProduct(slopes.curvature_ratio.col(j));
     inverse = root.col(j).asDiagonal() * inverse * root.col(j).asDiagonal();  // R
     const Vector s = u - inverse * (system.k() * u);
     ks.col(j) = system.k() * s;
     weights -= 0.5 * inverse;
     weights += 0.5 * out.mode.a.col(j) * out.mode.a.col(j).transpose();
-    weights += 0.5 * (s * slopes.gradient.col(j).transpose() +
-                      slopes.gradient.col(j) * s.transpose());
+    weights +=
+        0.5 * (s * slopes.gradient.col(j).transpose() + slopes.gradient.col(j) * s.transpose());
   }
   const Index p = problem.kernel.num_parameters();
   const Vector own = likelihood_gradient(problem, data, out.mode, sigma_w, ks);

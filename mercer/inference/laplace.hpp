@@ -45,16 +45,16 @@ struct LatentProblem {
 
 /// N points; a column of y for every latent function.
 struct LatentData {
-  Matrix x;           // N x d
-  Matrix y;           // N x C
-  Vector offset;      // C: f = K a + offset
+  Matrix x;       // N x d
+  Matrix y;       // N x C
+  Vector offset;  // C: f = K a + offset
   Index size() const { return x.rows(); }
   Index functions() const { return y.cols(); }
   LatentData rows(std::span<const Index> which) const;
 };
 
 struct NewtonOptions {
-  double tolerance = 1e-6;        // of the latent mean, by the bound above (absolute: f is of order 1)
+  double tolerance = 1e-6;  // of the latent mean, by the bound above (absolute: f is of order 1)
   double solve_tolerance = 1e-3;  // of the linear solve of a step, relative
   int max_steps = 100;
 };
@@ -67,9 +67,9 @@ void visit_fields(NewtonOptions& o, Visitor&& field) {
 }
 
 struct LaplaceMode {
-  Matrix a;  // N x C; empty: not found yet
-  Matrix f;  // K a + offset
-  Matrix w;  // curvature at f
+  Matrix a;                // N x C; empty: not found yet
+  Matrix f;                // K a + offset
+  Matrix w;                // curvature at f
   double log_density = 0;  // sum log p(y | f)
   double quadratic = 0;    // sum of a'K a
   Vector residual;         // sqrt(r'K r) of every function: times sqrt(k**), the bound on its mean

@@ -21,9 +21,7 @@ constexpr double kLeastCurvature = 1e-10;
 using Block = Eigen::Map<const Matrix>;
 
 // N C x t, without gaps, as N x (C t).
-Block unstacked(ConstMatrixView x, Index n) {
-  return {x.data(), n, x.rows() / n * x.cols()};
-}
+Block unstacked(ConstMatrixView x, Index n) { return {x.data(), n, x.rows() / n * x.cols()}; }
 
 // B = I + S K S of all functions, S = W^1/2.
 class CurvedOperator final : public linalg::LinearOperator {
@@ -36,8 +34,7 @@ class CurvedOperator final : public linalg::LinearOperator {
     const auto in = unstacked(x, n);
     scaled_.resize(n, in.cols());
     product_.resize(n, in.cols());
-    for (Index j = 0; j < in.cols(); ++j)
-      scaled_.col(j) = root_.col(j % c).cwiseProduct(in.col(j));
+    for (Index j = 0; j < in.cols(); ++j) scaled_.col(j) = root_.col(j % c).cwiseProduct(in.col(j));
     k_.apply(scaled_, product_);
     Eigen::Map<Matrix> out(y.data(), n, in.cols());
     for (Index j = 0; j < in.cols(); ++j)
@@ -82,8 +79,7 @@ class CurvedPreconditioner final : public linalg::Preconditioner {
   void sample(Rng& rng, MatrixView z) const override {
     each([&](Index c, const linalg::Preconditioner& p, Index n) {
       p.sample(rng, z.middleRows(c * n, n));
-      if (scale_.size() > 0)
-        z.middleRows(c * n, n).array().colwise() *= scale_.col(c).array();
+      if (scale_.size() > 0) z.middleRows(c * n, n).array().colwise() *= scale_.col(c).array();
     });
   }
 
@@ -224,8 +220,7 @@ void IterativeLatentSystem::set_curvature(ConstMatrixView w) {
   check_curvature(w, points());
   impl_->root = w.cwiseSqrt();
   impl_->exact = std::make_unique<CurvedOperator>(*impl_->k.exact, impl_->root);
-  if (impl_->k.fast)
-    impl_->fast = std::make_unique<CurvedOperator>(*impl_->k.fast, impl_->root);
+  if (impl_->k.fast) impl_->fast = std::make_unique<CurvedOperator>(*impl_->k.fast, impl_->root);
   impl_->precondition(w);
   impl_->build_seconds += timer.seconds();
 }

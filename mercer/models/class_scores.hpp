@@ -19,7 +19,7 @@ struct CalibrationBin {
 struct ClassificationScores {
   Index n = 0;
   double error_rate = 0;
-  double nll = 0;    // mean negative log probability of the true class
+  double nll = 0;  // mean negative log probability of the true class
   /// Mean squared distance of the probability of the second class from the truth; of more than two
   /// classes summed over them.
   double brier = 0;

@@ -126,8 +126,9 @@ inference::LaplaceMode kernel_cg_mode(const inference::LatentProblem& problem,
   const auto result = krylov::kernel_cg(
       *k.exact, {krylov::KernelLoss::logistic, 1.0}, signs, start.a, options,
       [&](const Iteration& it) {
-        return progress ? progress({"solve", -1, fmt::format("iteration {}, relative gap {:.1e}",
-                                                             it.number, it.value)})
+        return progress ? progress({"solve", -1,
+                                    fmt::format("iteration {}, relative gap {:.1e}", it.number,
+                                                it.value)})
                         : Action::proceed;
       });
   stop = result.stop;

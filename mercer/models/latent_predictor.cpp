@@ -101,8 +101,8 @@ void LatentPredictor::Impl::add_latent(const Predictor& predictor, Index c, Cons
   out.matvecs += p.matvecs;
 }
 
-// Both links are odd around 1/2, so the rarer side is computed and the other is 1 minus it: as 1 - p
-// it would be no more than rounding, and its log nothing at all.
+// Both links are odd around 1/2, so the rarer side is computed and the other is 1 minus it: as 1 -
+// p it would be no more than rounding, and its log nothing at all.
 void LatentPredictor::Impl::add_classes(LatentPredictions& out) const {
   const Index m = out.latent_mean.rows(), c = out.latent_mean.cols();
   const auto& likelihood = *model.problem.likelihood;

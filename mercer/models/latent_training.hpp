@@ -27,8 +27,8 @@ Plan plan_latent(const kernels::Kernel& kernel, ConstMatrixView x, Index functio
 /// `identity` names the run; a checkpoint of another one is refused.
 LatentTraining train_latent(const inference::LatentProblem& start,
                             const inference::LatentData& data, const Plan& plan,
-                            const TrainOptions& options, std::uint64_t seed,
-                            std::uint64_t identity, const ProgressCallback& progress,
+                            const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
+                            const ProgressCallback& progress,
                             const LatentStepObserver& on_step = {});
 
 }  // namespace mercer::models

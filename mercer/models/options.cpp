@@ -97,10 +97,9 @@ void check(const MethodOptions& options) {
       throw InvalidArgument("--solver kcg takes no preconditioner; leave it out, or take cg");
     if (options.precision != "auto" && options.precision != "double")
       throw InvalidArgument("--solver kcg works in double precision; leave --precision out");
-    if (given.rank)
-      throw InvalidArgument("--rank is of a preconditioner, which kcg does not have");
+    if (given.rank) throw InvalidArgument("--rank is of a preconditioner, which kcg does not have");
   } else if (needs_flexible(options.preconditioner) && options.solver != "auto" &&
-      options.solver != "cholesky" && !krylov::solver(options.solver).flexible)
+             options.solver != "cholesky" && !krylov::solver(options.solver).flexible)
     throw InvalidArgument(fmt::format(
         "the preconditioner '{}' changes from step to step, which '{}' does not allow; take "
         "--solver fcg or fgmres, or leave --solver out",

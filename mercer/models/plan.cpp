@@ -140,10 +140,9 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
   // Beside the operator and the solver's workspace: right-hand sides, solutions and residuals.
   c.row.bytes =
       operators::tiled_bytes(p.n(), p.d(), p.columns()) +
-      (choice.solver == "kcg"
-           ? krylov::kernel_cg_bytes(p.n(), p.columns())
-           : krylov::solver(choice.solver)
-                 .bytes(p.n(), p.columns(), choice.preconditioner != "none")) +
+      (choice.solver == "kcg" ? krylov::kernel_cg_bytes(p.n(), p.columns())
+                              : krylov::solver(choice.solver)
+                                    .bytes(p.n(), p.columns(), choice.preconditioner != "none")) +
       8 * n * columns * 3;
   // Mixed precision keeps a float32 operator beside the one in double.
   if (choice.precision != SolvePrecision::float64 && choice.op == OperatorKind::tiled)
@@ -188,8 +187,7 @@ std::vector<Candidate> solve_candidates(const Problem& p) {
   std::vector<std::string> names = {"auto", "none"};
   if (p.method.preconditioner != "auto") names = {p.method.preconditioner};
   if (p.method.solver == "kcg") names = {"none"};
-  base.solver =
-      p.method.solver == "kcg" ? "kcg" : iterative_solver(p.method.solver, names.front());
+  base.solver = p.method.solver == "kcg" ? "kcg" : iterative_solver(p.method.solver, names.front());
   if (p.purpose == PlanFor::predict)
     base.expected_solves = std::ceil(p.test_columns / static_cast<double>(p.columns()));
   for (const auto op : {OperatorKind::tiled, OperatorKind::stored}) {

@@ -47,8 +47,8 @@ struct RegressionModel {
   Matrix x;                // scaled inputs, N x d, after merging
   inference::Weights weights;
   Certificate certificate;
-  MethodOptions method;   // as given: predict uses it for its own plan
-  nlohmann::json record;  // how it came about: options, training, likelihood, data hash
+  MethodOptions method;    // as given: predict uses it for its own plan
+  nlohmann::json record;   // how it came about: options, training, likelihood, data hash
   bool mean_only = false;  // kernel ridge regression: no uncertainty of f
 
   void save(const std::string& path) const;
@@ -123,7 +123,7 @@ struct FitOptions {
   MethodOptions method;
   TrainOptions train;
   bool standardize = true;
-  bool merge = true;  // rows with the same inputs become one, exactly (merging.hpp)
+  bool merge = true;       // rows with the same inputs become one, exactly (merging.hpp)
   bool mean_only = false;  // kernel ridge regression: predictions without an uncertainty
 };
 

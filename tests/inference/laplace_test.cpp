@@ -194,8 +194,8 @@ TEST(Laplace, AnObserverStopsNewtonsMethod) {
   const auto data = make_data("bernoulli-logit", 60);
   const auto problem = make_problem("bernoulli-logit");
   DenseLatentSystem system(problem.kernel, data.x);
-  const auto mode = find_mode(problem, data, system, {}, tight(),
-                              [](const Iteration&) { return Action::stop; });
+  const auto mode =
+      find_mode(problem, data, system, {}, tight(), [](const Iteration&) { return Action::stop; });
   EXPECT_EQ(mode.stop, StopReason::interrupted);
 }
 

@@ -327,8 +327,8 @@ TEST(LatentFit, KernelConjugateGradientsFindTheSameMode) {
     const auto a = LatentPredictor(newton.model, {}).predict(data.inputs);
     const auto b = LatentPredictor(kcg.model, {}).predict(data.inputs);
     // No further apart than the bounds of both say.
-    const double bound = newton.model.certificate.mean_error_bound +
-                         kcg.model.certificate.mean_error_bound;
+    const double bound =
+        newton.model.certificate.mean_error_bound + kcg.model.certificate.mean_error_bound;
     EXPECT_LE((a.latent_mean - b.latent_mean).cwiseAbs().maxCoeff(), bound);
     EXPECT_LT(bound, 1e-3);
     EXPECT_EQ(b.latent_sd.size(), 0);
