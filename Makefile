@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 BENCH ?=
 # One configuration serves build, demo, test and bench, so that none rebuilds what another built.
 WARNINGS_AS_ERRORS ?= ON
-SOURCES = $(shell find mercer cli tests bench fuzz examples -name '*.cpp' -o -name '*.hpp')
+SOURCES = $(shell find mercer cli tests bench experiments fuzz examples -name '*.cpp' -o -name '*.hpp')
 
 .PHONY: help deps configure build all demo test bench format format-check lint install clean
 

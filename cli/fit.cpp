@@ -5,6 +5,7 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
+#include "cli/fit_command.hpp"
 #include "cli/format.hpp"
 #include "cli/model_text.hpp"
 #include "cli/record.hpp"
@@ -18,23 +19,17 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
 #include "mercer/data/text.hpp"
+#include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/models/full_training.hpp"
 
 namespace mercer::cli {
 namespace {
 
-struct FitCommand {
-  RunOptions run;
-  DataFlags data;
-  models::FitOptions fit;
-  std::string model_path;
-  std::string task = "auto";
-  std::string method = "auto";
-  std::optional<double> test_fraction;
-  bool keep_unconverged = false;
-  std::string trace, validation;
-  bool no_merge = false;
-};
+std::vector<std::string_view> likelihood_names() {
+  std::vector<std::string_view> names;
+  for (const auto& info : likelihoods::likelihoods()) names.push_back(info.name);
+  return names;
+}
 
 void add_fit_options(Arguments& arguments, FitCommand& command) {
   arguments.positional("DATA", command.data.path, "CSV file; - for standard input");
@@ -58,8 +53,15 @@ void add_fit_options(Arguments& arguments, FitCommand& command) {
   arguments.option("--trace", "FILE", command.trace,
                    "CSV file for these scores: step, seconds of learning, rmse,\n"
                    "nll and others; variances from 100 neighbours");
-  arguments.option("--task", "NAME", command.task, "auto | regression");
-  arguments.option("--method", "NAME", command.method, "auto | gp");
+  arguments.group("Task");
+  arguments.option("--task", "NAME", command.task,
+                   "auto | regression | classification; auto: text, and integers of\n"
+                   "at most ten values, are classes");
+  arguments.option("--method", "NAME", command.method,
+                   "auto | gp | krr | klr: Gaussian process; kernel ridge or kernel\n"
+                   "logistic regression, its mean or mode without an uncertainty");
+  arguments.option("--likelihood", "NAME", command.likelihood,
+                   fmt::format("auto | gaussian | {}", fmt::join(likelihood_names(), " | ")));
   add_method_options(arguments, command.fit.method);
   add_run_options(arguments, command.run);
 }
@@ -67,11 +69,10 @@ void add_fit_options(Arguments& arguments, FitCommand& command) {
 void check(const FitCommand& command) {
   models::check(command.fit.method);
   models::check(command.fit.train);
-  if (command.task == "classification")
-    throw InvalidArgument(
-        "--task classification is not part of this version, which learns numbers (regression)");
-  require_choice("--task", command.task, {"auto", "regression"});
-  require_choice("--method", command.method, {"auto", "gp"});
+  require_choice("--task", command.task, {"auto", "regression", "classification"});
+  require_choice("--method", command.method, {"auto", "gp", "krr", "klr"});
+  if (command.likelihood != "auto" && command.likelihood != "gaussian")
+    likelihoods::make(command.likelihood);  // throws, listing the names
   if (command.test_fraction && !(*command.test_fraction > 0 && *command.test_fraction < 1))
     throw InvalidArgument(
         fmt::format("--test-fraction is {}, but must lie between 0 and 1", *command.test_fraction));
@@ -118,27 +119,12 @@ struct FitRun {
   double seconds = 0;
 };
 
-/// The first Ctrl-C while learning by solves ends the learning, not the run: the model of what was
-/// learned until then is still made.
-models::ProgressCallback stop_learning_first(const Console& console) {
-  return [inner = console.progress(), &console](const models::Progress& progress) {
-    const auto action = inner(progress);
-    if (action == Action::stop && progress.ends_stage) {
-      clear_interrupt();
-      console.warn(
-          "interrupted: learning stops here, the model is made with the values so far (Ctrl-C "
-          "again to leave without it)");
-    }
-    return action;
-  };
-}
-
-FitRun execute(FitCommand& command, const Console& console) {
-  const Timer timer;
+FitRun execute(FitCommand& command, data::Dataset data, const Console& console) {
   FitRun run;
-  run.data = read(command.data);
+  run.data = std::move(data);
   command.fit.standardize = !command.data.raw_scale;
   command.fit.merge = !command.no_merge;
+  command.fit.mean_only = command.method == "krr";
   std::optional<data::Dataset> test;
   if (command.test_fraction) {
     const auto split =
@@ -158,7 +144,7 @@ FitRun execute(FitCommand& command, const Console& console) {
     run.result.model.save(command.model_path);
     run.written = true;
   }
-  run.seconds = timer.seconds();
+  run.seconds = command.timer.seconds();
   return run;
 }
 
@@ -200,7 +186,7 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
   Json json = {{"n", run.data.size()}, {"d", run.data.dimension()}};
   json["merged_rows"] = result.merged_rows;
   json["task"] = "regression";
-  json["method"] = "gp";
+  json["method"] = result.model.mean_only ? "krr" : "gp";
   json["kernel"] = result.model.problem.kernel.text();
   json["mean"] = std::string(to_string(result.model.problem.mean));
   json["trend_left_out"] = trend_left_out(result.model);
@@ -284,7 +270,8 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   if (result.merged_rows > 0)
     text += fmt::format("Merged       {} with the same inputs as an earlier row: {} are left\n",
                         plural(result.merged_rows, "row"), count(result.plan.n));
-  text += fmt::format("Model        Gaussian process, kernel {}, mean {}\n",
+  text += fmt::format("Model        {}, kernel {}, mean {}\n",
+                      model.mean_only ? "kernel ridge regression" : "Gaussian process",
                       model.problem.kernel.text(), to_string(model.problem.mean));
   text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
   text += training_line(result);
@@ -319,35 +306,9 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   return text;
 }
 
-}  // namespace
-
-int run_fit(const Words& words) {
-  Arguments arguments("fit",
-                      "  mercer fit concrete.csv --target strength -m concrete.mcr\n"
-                      "  mercer fit data.csv.gz --kernel \"rbf + linear\" --test-fraction 0.2",
-                      "Learns a Gaussian process from a table: plans, learns the hyperparameters,\n"
-                      "solves, certifies the result, and writes a model file.");
-  FitCommand command;
-  add_fit_options(arguments, command);
-  if (!arguments.parse(words)) return exit_ok;
-  if (command.model_path.empty()) command.model_path = default_model_path(command.data.path);
-
-  apply(command.run);
-  check(command);
-  if (command.fit.train.train == "none")
-    refuse_train_options(arguments,
-                         {"--steps", "--restarts", "--subset", "--probes", "--probe-kind",
-                          "--checkpoint", "--trace", "--validation"},
-                         "--train none learns nothing");
-  const auto& how = command.fit.train.train;
-  if (how == "vecchia")
-    refuse_train_options(arguments, {"--probes", "--probe-kind"},
-                         "--train vecchia takes no gradient from solves");
-  if (models::is_descent(how))
-    refuse_train_options(arguments, {"--restarts"},
-                         fmt::format("--train {} begins at the start values", how));
-  const Console console("fit", command.run.quiet);
-  const FitRun run = execute(command, console);
+// What is worth a note or a warning once the model is there.
+void tell_outcome(const FitCommand& command, const Arguments& arguments, const FitRun& run,
+                  const Console& console) {
   const auto& training = run.result.training;
   if (run.result.plan.train_method == "exact" &&
       (arguments.given("--probes") || arguments.given("--probe-kind")))
@@ -377,6 +338,59 @@ int run_fit(const Words& words) {
                     run.written ? "the model was written all the same, as --keep-unconverged says"
                                 : "no model was written. Allow more --max-iterations, try another "
                                   "--preconditioner, or keep it with --keep-unconverged"));
+}
+
+}  // namespace
+
+models::ProgressCallback stop_learning_first(const Console& console) {
+  return [inner = console.progress(), &console](const models::Progress& progress) {
+    const auto action = inner(progress);
+    if (action == Action::stop && progress.ends_stage) {
+      clear_interrupt();
+      console.warn(
+          "interrupted: learning stops here, the model is made with the values so far (Ctrl-C "
+          "again to leave without it)");
+    }
+    return action;
+  };
+}
+
+int run_fit(const Words& words) {
+  Arguments arguments("fit",
+                      "  mercer fit concrete.csv --target strength -m concrete.mcr\n"
+                      "  mercer fit data.csv.gz --kernel \"rbf + linear\" --test-fraction 0.2",
+                      "Learns a Gaussian process from a table: plans, learns the hyperparameters,\n"
+                      "solves, certifies the result, and writes a model file. The target may be\n"
+                      "a number, a class, a count, or a number with outliers (--likelihood).");
+  FitCommand command;
+  add_fit_options(arguments, command);
+  if (!arguments.parse(words)) return exit_ok;
+  if (command.model_path.empty()) command.model_path = default_model_path(command.data.path);
+
+  apply(command.run);
+  check(command);
+  if (command.fit.train.train == "none")
+    refuse_train_options(arguments,
+                         {"--steps", "--restarts", "--subset", "--probes", "--probe-kind",
+                          "--checkpoint", "--trace", "--validation"},
+                         "--train none learns nothing");
+  const auto& how = command.fit.train.train;
+  if (how == "vecchia")
+    refuse_train_options(arguments, {"--probes", "--probe-kind"},
+                         "--train vecchia takes no gradient from solves");
+  if (models::is_descent(how))
+    refuse_train_options(arguments, {"--restarts"},
+                         fmt::format("--train {} begins at the start values", how));
+  settle_task(command, arguments);
+  const Console console("fit", command.run.quiet);
+  command.data.options.text_target = command.task != "regression";
+  auto data = read(command.data);
+  if (is_latent(command, arguments, data, console)) {
+    tell(data, console);
+    return run_fit_latent(command, std::move(data), console);
+  }
+  const FitRun run = execute(command, std::move(data), console);
+  tell_outcome(command, arguments, run, console);
   if (command.run.json)
     print_json(fit_json(command, run));
   else

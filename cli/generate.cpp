@@ -1,6 +1,7 @@
 // mercer generate: simulated data whose truth is known, as CSV.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cli/exit_code.hpp"
@@ -13,6 +14,7 @@
 #include "mercer/core/memory.hpp"
 #include "mercer/data/csv_writer.hpp"
 #include "mercer/data/simulate.hpp"
+#include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/models/options.hpp"
 #include "mercer/models/simulate.hpp"
 
@@ -28,6 +30,7 @@ struct GenerateCommand {
   std::vector<double> lengthscale;
   std::optional<double> signal_variance;
   std::optional<double> noise;
+  std::string likelihood;
   std::optional<std::uint64_t> memory;
   std::string output = "-";
   bool truth = false;
@@ -66,6 +69,22 @@ struct Generated {
   std::string truth;  // a sentence
 };
 
+// Draws y given f, by inverting P(Y <= y | f); returns the sentence about it.
+std::string observe(const GenerateCommand& command, data::Simulated& data) {
+  const auto likelihood = likelihoods::make(command.likelihood);
+  Rng rng(command.seed, "likelihood");
+  for (Index i = 0; i < data.target.size(); ++i) {
+    const double p = std::clamp(rng.uniform(), 1e-15, 1 - 1e-15);
+    data.target[i] = likelihood->predictive_quantile(p, data.truth[i], 0);
+  }
+  std::string text = fmt::format("likelihood {}", likelihood->text());
+  const auto names = likelihood->parameter_names();
+  const Vector logs = likelihood->log_parameters();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += fmt::format(", {} {:.6g}", names[i], std::exp(logs[static_cast<Index>(i)]));
+  return text;
+}
+
 Generated generate_gp(const GenerateCommand& command) {
   const Index d = command.d.value_or(2);
   auto kernel = kernels::Kernel::parse(command.kernel.empty() ? "matern52" : command.kernel, d);
@@ -94,7 +113,9 @@ Generated generate_gp(const GenerateCommand& command) {
   for (std::size_t i = 0; i < names.size(); ++i)
     values += fmt::format("{} {:.6g}, ", names[i], std::exp(logs[static_cast<Index>(i)]));
   out.truth =
-      fmt::format("kernel {}: {}noise variance {:.6g}", kernel.text(), values, problem.noise);
+      fmt::format("kernel {}: {}{}", kernel.text(), values,
+                  command.likelihood.empty() ? fmt::format("noise variance {:.6g}", problem.noise)
+                                             : observe(command, out.data));
   return out;
 }
 
@@ -130,11 +151,18 @@ void check(const GenerateCommand& command) {
   const bool flat = command.name == "field" || command.name == "grid";
   if (flat && command.d.value_or(2) != 2)
     throw InvalidArgument(fmt::format("{} lies in the plane: -d can only be 2", command.name));
-  if (command.name != "gp" && (!command.kernel.empty() || !command.lengthscale.empty() ||
-                               command.signal_variance || command.memory))
-    throw InvalidArgument(fmt::format(
-        "--kernel, --lengthscale, --signal-variance and --memory are for gp, not for {}",
-        command.name));
+  if (command.name != "gp" &&
+      (!command.kernel.empty() || !command.lengthscale.empty() || command.signal_variance ||
+       !command.likelihood.empty() || command.memory))
+    throw InvalidArgument(
+        fmt::format("--kernel, --lengthscale, --signal-variance, --likelihood and --memory are for "
+                    "gp, not for {}",
+                    command.name));
+  if (!command.likelihood.empty()) {
+    likelihoods::make(command.likelihood);  // throws, listing the names
+    if (command.noise)
+      throw InvalidArgument("--noise is Gaussian noise; with --likelihood leave it out");
+  }
   models::MethodOptions numbers;
   numbers.lengthscale = command.lengthscale;
   numbers.signal_variance = command.signal_variance;
@@ -179,12 +207,16 @@ int run_generate(const Words& words) {
   arguments.option("--seed", "S", command.seed, "same seed, same bits");
   arguments.option("-o,--output", "FILE", command.output,
                    "CSV to write; - is standard output; .gz packs it");
-  arguments.flag("--truth", command.truth, "a column f, the target without noise, before y");
+  arguments.flag("--truth", command.truth,
+                 "a column f, the target without noise (or the latent function),\nbefore y");
   arguments.group("Only for gp");
   arguments.option("--kernel", "SPEC", command.kernel, "as for mercer fit [default: matern52]");
   arguments.list("--lengthscale", "L", command.lengthscale,
                  "one, or one per input [default: 0.3 sqrt(D)]");
   arguments.option("--signal-variance", "V", command.signal_variance, "[default: 1]");
+  arguments.option("--likelihood", "NAME", command.likelihood,
+                   "y given f, as for mercer fit: bernoulli-logit, poisson and others\n"
+                   "[default: f plus Gaussian noise]");
   arguments.bytes("--memory", command.memory,
                   "memory to stay inside [default: 80 % of what is free]");
   add_run_options(arguments, command.run);

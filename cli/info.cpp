@@ -3,6 +3,7 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/format.hpp"
+#include "cli/latent_text.hpp"
 #include "cli/model_text.hpp"
 #include "cli/record.hpp"
 #include "cli/shared_options.hpp"
@@ -12,7 +13,7 @@ namespace mercer::cli {
 namespace {
 
 Json info_json(const std::string& path, const models::RegressionModel& model) {
-  Json json = {{"model", path}, {"task", "regression"}, {"method", "gp"}};
+  Json json = {{"model", path}, {"task", "regression"}, {"method", model.mean_only ? "krr" : "gp"}};
   const Index merged = model.record.value("merged_rows", Index{0});
   json["n"] = model.x.rows() + merged;
   json["merged_rows"] = merged;
@@ -32,7 +33,8 @@ Json info_json(const std::string& path, const models::RegressionModel& model) {
 
 std::string info_text(const std::string& path, const models::RegressionModel& model) {
   std::string text = fmt::format("File         {}\n", path);
-  text += fmt::format("Model        Gaussian process regression, kernel {}, mean {}\n",
+  text += fmt::format("Model        {}, kernel {}, mean {}\n",
+                      model.mean_only ? "kernel ridge regression" : "Gaussian process regression",
                       model.problem.kernel.text(), to_string(model.problem.mean));
   const Index merged = model.record.value("merged_rows", Index{0});
   text += fmt::format(
@@ -55,6 +57,33 @@ std::string info_text(const std::string& path, const models::RegressionModel& mo
   return text;
 }
 
+Json latent_json(const std::string& path, const models::LatentModel& model) {
+  Json json = {{"model", path},
+               {"task", model.classifies() ? "classification" : "regression"},
+               {"method", model.map_only ? "klr" : "gp"},
+               {"likelihood", model.problem.likelihood->text()}};
+  if (model.classifies()) json["classes"] = model.classes.labels;
+  json["n"] = model.x.rows();
+  json["d"] = model.x.cols();
+  json["kernel"] = model.problem.kernel.text();
+  json["target"] = model.schema.target;
+  json["inputs"] = model.schema.encoded_names();
+  json["hyperparameters"] = latent_hyperparameters_json(model);
+  json["certificate"] = latent_certificate_json(model);
+  json["record"] = Json::parse(model.record.dump());
+  return json;
+}
+
+std::string latent_text(const std::string& path, const models::LatentModel& model) {
+  return fmt::format("File         {}\nModel        {}, kernel {}\nLikelihood   {}\n", path,
+                     model.map_only ? "kernel logistic regression"
+                                    : "Gaussian process, Laplace's approximation",
+                     model.problem.kernel.text(), wrapped(latent_target_text(model), 13)) +
+         fmt::format("Learned on   {}, {}\nTarget       {}\n", plural(model.x.rows(), "row"),
+                     plural(model.x.cols(), "input"), model.schema.target) +
+         latent_hyperparameters_text(model) + latent_certificate_text(model);
+}
+
 }  // namespace
 
 int run_info(const Words& words) {
@@ -66,7 +95,15 @@ int run_info(const Words& words) {
   arguments.flag("--json", json, "print one JSON object, and nothing else");
   arguments.flag("--quiet", quiet, "no notes on standard error (info has none)");
   if (!arguments.parse(words)) return exit_ok;
-  const auto model = load_model(path);
+  const auto any = load_any_model(path);
+  if (const auto* latent = std::get_if<models::LatentModel>(&any)) {
+    if (json)
+      print_json(latent_json(path, *latent));
+    else
+      print_out(latent_text(path, *latent));
+    return exit_ok;
+  }
+  const auto& model = std::get<models::RegressionModel>(any);
   if (json)
     print_json(info_json(path, model));
   else

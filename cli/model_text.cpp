@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t kLengthscalesShown = 12;
 
+}  // namespace
+
 std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::string>& names) {
   if (leaf.lengthscales.empty()) return "";
   std::vector<std::size_t> order(leaf.lengthscales.size());
@@ -40,8 +42,6 @@ std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::str
          (hidden > 0 ? fmt::format("{:13}and {} longer ones (see --json)\n", "", count(hidden))
                      : "");
 }
-
-}  // namespace
 
 std::string hyperparameters_text(const models::RegressionModel& model) {
   const auto values = models::original(model.problem, model.scaling);
@@ -72,6 +72,11 @@ std::string certificate_text(const models::RegressionModel& model) {
       number(model.certificate.relative_residual, 3));
 }
 
+void leave_variances(const models::RegressionModel& model, models::VarianceOptions& options) {
+  if (model.mean_only && options.method == "auto" && options.joint_samples == 0)
+    options.method = "none";
+}
+
 std::string scores_text(const models::RegressionScores& scores) {
   Table table("lrl", {"score", "value", ""});
   table.row({"rmse", number(scores.rmse), "root mean squared error"});
@@ -81,16 +86,13 @@ std::string scores_text(const models::RegressionScores& scores) {
                          : "squared error over the variance of the target, which does not vary"});
   if (!scores.has_sd) return table.text();
   table.row({"nll", number(scores.nll), "mean negative log density"});
-  table.row({"crps", number(scores.crps), "continuous ranked probability score"});
+  if (std::isfinite(scores.crps))
+    table.row({"crps", number(scores.crps), "continuous ranked probability score"});
   table.row({"coverage90", fmt::format("{:.1f} %", 100 * scores.coverage90),
              "of targets inside the 90 % interval"});
   table.row({"coverage95", fmt::format("{:.1f} %", 100 * scores.coverage95),
              "of targets inside the 95 % interval"});
   return table.text();
-}
-
-models::RegressionModel load_model(const std::string& path) {
-  return io_errors_as(exit_model, [&] { return models::RegressionModel::load(path); });
 }
 
 }  // namespace mercer::cli

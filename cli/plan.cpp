@@ -8,6 +8,7 @@
 #include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/memory.hpp"
+#include "mercer/models/latent_training.hpp"
 #include "mercer/models/merging.hpp"
 
 namespace mercer::cli {
@@ -34,6 +35,24 @@ std::string plan_text(const models::Plan& plan) {
       format_bytes(plan.peak_bytes));
 }
 
+models::Plan plan_numbers(const data::Dataset& data, bool standardize, bool no_merge,
+                          const models::MethodOptions& method, const models::TrainOptions& train,
+                          models::PlanFor purpose) {
+  auto [scaling, rows] = models::scale(data, standardize);
+  const auto problem = models::start_problem(method, rows.x, rows.y);
+  if (purpose == models::PlanFor::fit && !no_merge)
+    rows = models::merge_replicates(std::move(rows));
+  return models::make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
+                           method, train, purpose);
+}
+
+models::Plan plan_classes(const data::Dataset& data, bool standardize,
+                          const models::MethodOptions& method, const models::TrainOptions& train) {
+  const auto rows = models::scale(data, standardize).data;
+  const auto kernel = models::start_problem(method, rows.x, rows.y).kernel;
+  return models::plan_latent(kernel, rows.x, models::find_classes(data).functions(), method, train);
+}
+
 }  // namespace
 
 int run_plan(const Words& words) {
@@ -47,9 +66,11 @@ int run_plan(const Words& words) {
   models::TrainOptions train;
   std::string verb = "fit";
   bool no_merge = false;
+  std::string task = "auto";
   arguments.positional("DATA", flags.path, "CSV file; - for standard input");
   arguments.group("Plan");
   arguments.option("--for", "VERB", verb, "fit | solve | predict: the run to plan");
+  arguments.option("--task", "NAME", task, "auto | regression | classification; for fit, as there");
   add_data_options(arguments, flags);
   add_noise_options(arguments, flags);
   add_merge_option(arguments, no_merge);
@@ -60,6 +81,9 @@ int run_plan(const Words& words) {
 
   apply(run);
   require_choice("--for", verb, {"fit", "solve", "predict"});
+  require_choice("--task", task, {"auto", "regression", "classification"});
+  if (verb != "fit" && task == "classification")
+    throw InvalidArgument("--task classification is planned for fit only; leave --for out");
   models::check(method);
   models::check(train);
   if (train.train == "none")
@@ -72,20 +96,26 @@ int run_plan(const Words& words) {
         {"--train", "--steps", "--restarts", "--subset", "--probes", "--probe-kind", "--no-merge"},
         fmt::format("{} learns nothing and merges nothing", verb));
   const Console console("plan", run.quiet);
+  flags.options.text_target = verb == "fit" && task != "regression";
   const auto data = read(flags, console);
-  auto [scaling, rows] = models::scale(data, !flags.raw_scale);
-  const auto problem = models::start_problem(method, rows.x, rows.y);
-  if (verb == "fit" && !no_merge) rows = models::merge_replicates(std::move(rows));
   const auto purpose = verb == "fit"     ? models::PlanFor::fit
                        : verb == "solve" ? models::PlanFor::solve
                                          : models::PlanFor::predict;
-  const auto plan = models::make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(),
-                                      rows.x, method, train, purpose);
+  const bool regression_only = arguments.given("--noise") || arguments.given("--mean") ||
+                               arguments.given("--noise-column") ||
+                               arguments.given("--count-column");
+  const bool classes =
+      verb == "fit" && (task == "classification" ||
+                        (task == "auto" && !regression_only && models::looks_like_classes(data)));
+  const auto plan = classes
+                        ? plan_classes(data, !flags.raw_scale, method, train)
+                        : plan_numbers(data, !flags.raw_scale, no_merge, method, train, purpose);
   if (!run.json) {
     print_out(plan_text(plan));
     return exit_ok;
   }
   Json json = {{"n", plan.n}, {"d", plan.d}, {"for", verb}};
+  json["task"] = classes ? "classification" : "regression";
   json.update(plan_json(plan));
   if (purpose == models::PlanFor::predict) json["variance"] = plan.variance;
   json["data"] = data_json(data, flags.path);

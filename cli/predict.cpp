@@ -8,7 +8,9 @@
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/format.hpp"
+#include "cli/latent_text.hpp"
 #include "cli/model_text.hpp"
+#include "cli/predict_command.hpp"
 #include "cli/record.hpp"
 #include "cli/row_source.hpp"
 #include "cli/shared_options.hpp"
@@ -20,19 +22,6 @@
 
 namespace mercer::cli {
 namespace {
-
-struct PredictCommand {
-  RunOptions run;
-  std::string model_path;
-  std::string data_path;
-  std::string output = "-";
-  models::PredictOptions options;
-  std::optional<std::uint64_t> seed;
-  bool no_variance = false;
-  std::optional<Index> samples;
-  bool with_inputs = false;
-  bool drop_missing = false;
-};
 
 struct Totals {
   Index rows = 0;
@@ -62,22 +51,6 @@ std::vector<Column> columns_of(const models::Predictions& p,
     columns.push_back({fmt::format("sample_{}", s + 1),
                        s < p.samples.cols() ? Vector(p.samples.col(s)) : Vector()});
   return columns;
-}
-
-// The raw columns that the encoded inputs of a row came from.
-void write_inputs(data::CsvWriter& writer, const data::Schema& schema, const Matrix& inputs,
-                  Index row) {
-  Index first = 0;
-  for (const auto& column : schema.inputs) {
-    if (!column.categorical) {
-      writer.number(inputs(row, first));
-    } else {
-      Index level = 0;
-      inputs.row(row).segment(first, column.width()).maxCoeff(&level);
-      writer.text(column.levels[static_cast<std::size_t>(level)]);
-    }
-    first += column.width();
-  }
 }
 
 /// Where predictions go: a CSV file or stream, or the columns of a JSON object.
@@ -133,9 +106,9 @@ Json predict_json(const PredictCommand& command, const Totals& totals, Json colu
   return json;
 }
 
-Json execute(const PredictCommand& command, const Console& console, Totals& totals) {
+Json execute(const PredictCommand& command, models::RegressionModel model, const Console& console,
+             Totals& totals) {
   const Timer timer;
-  auto model = load_model(command.model_path);
   if (command.seed) model.method.seed = *command.seed;
   RowSource source(command.data_path, model.schema,
                    {data::TargetUse::ignored, command.drop_missing});
@@ -178,17 +151,7 @@ void check(const PredictCommand& command) {
   check_output("--output", command.output, {command.model_path, command.data_path});
 }
 
-}  // namespace
-
-int run_predict(const Words& words) {
-  Arguments arguments(
-      "predict", "  mercer predict concrete.mcr new.csv -o predictions.csv",
-      "Predicts the target for every row of DATA, whose columns are found by name.\n"
-      "Writes mean, sd_latent (of f), sd_obs (of y), q05, q95 (quantiles of y) and\n"
-      "error_bound (distance of mean from the exact one, at most), in the units of\n"
-      "the target. DATA is streamed: memory does not depend on its length. Where it has\n"
-      "the noise or count column that the model was learned with, sd_obs counts it.");
-  PredictCommand command;
+void add_predict_options(Arguments& arguments, PredictCommand& command) {
   arguments.positional("MODEL", command.model_path, "model file written by mercer fit");
   arguments.positional("DATA", command.data_path, "CSV file; - for standard input");
   arguments.group("Output");
@@ -212,6 +175,37 @@ int run_predict(const Words& words) {
                   "memory to stay inside, as 8G or 500M\n[default: 80 % of what is free]");
   arguments.option("--seed", "S", command.seed, "[default: that of the model]");
   add_run_options(arguments, command.run);
+}
+
+}  // namespace
+
+void write_inputs(data::CsvWriter& writer, const data::Schema& schema, const Matrix& inputs,
+                  Index row) {
+  Index first = 0;
+  for (const auto& column : schema.inputs) {
+    if (!column.categorical) {
+      writer.number(inputs(row, first));
+    } else {
+      Index level = 0;
+      inputs.row(row).segment(first, column.width()).maxCoeff(&level);
+      writer.text(column.levels[static_cast<std::size_t>(level)]);
+    }
+    first += column.width();
+  }
+}
+
+int run_predict(const Words& words) {
+  Arguments arguments(
+      "predict", "  mercer predict concrete.mcr new.csv -o predictions.csv",
+      "Predicts the target for every row of DATA, whose columns are found by name.\n"
+      "Writes mean, sd_latent (of f), sd_obs (of y), q05, q95 (quantiles of y) and\n"
+      "error_bound (distance of mean from the exact one, at most), in the units of\n"
+      "the target; for classes label, a probability for each, latent_mean, latent_sd\n"
+      "and error_bound (of latent_mean). DATA is streamed: memory does not depend on\n"
+      "its length. Where it has the noise or count column that the model was learned\n"
+      "with, sd_obs counts it.");
+  PredictCommand command;
+  add_predict_options(arguments, command);
   if (!arguments.parse(words)) return exit_ok;
 
   apply(command.run);
@@ -224,8 +218,13 @@ int run_predict(const Words& words) {
   solver_check.solver = command.options.solver;
   models::check(solver_check);
   const Console console("predict", command.run.quiet);
+  auto model = load_any_model(command.model_path);
+  if (auto* latent = std::get_if<models::LatentModel>(&model))
+    return predict_latent(command, std::move(*latent), console);
+  auto regression = std::get<models::RegressionModel>(std::move(model));
+  leave_variances(regression, command.options.variance);
   Totals totals;
-  Json columns = execute(command, console, totals);
+  Json columns = execute(command, std::move(regression), console, totals);
   if (totals.clamped > 0)
     console.warn(
         fmt::format("{} of {} variances came out below zero by rounding and were raised to "

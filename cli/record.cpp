@@ -112,7 +112,10 @@ Json likelihood_json(const models::LikelihoodValue& likelihood,
   for (Index i = 0; i < likelihood.gradient.size(); ++i)
     put(gradient, names[static_cast<std::size_t>(i)], likelihood.gradient[i]);
   json["gradient"] = likelihood.gradient.size() > 0 ? std::move(gradient) : Json(nullptr);
-  if (likelihood.gradient.size() == 0) json["gradient_reason"] = "known by Cholesky only";
+  if (likelihood.gradient.size() == 0)
+    json["gradient_reason"] = likelihood.method == "cholesky"
+                                  ? "not computed at the end of learning"
+                                  : "known by Cholesky only";
   return json;
 }
 

@@ -34,14 +34,27 @@ bool RowSource::next(data::PredictBlock& block) {
   return more;
 }
 
+std::string RowSource::place(const data::PredictBlock& block, Index row) const {
+  return fmt::format("{}: line {}", name_, block.lines[static_cast<std::size_t>(row)]);
+}
+
 models::Predictions RowSource::predict(const models::Predictor& predictor,
                                        const data::PredictBlock& block, models::RowSample& sample,
                                        const models::ProgressCallback& progress) const {
   try {
     return predictor.predict(block.inputs, sample, progress, block.noise);
   } catch (const models::PredictionOverflow& error) {
-    throw DataError(fmt::format("{}: line {}: {}", name_,
-                                block.lines[static_cast<std::size_t>(error.row)], error.reason));
+    throw DataError(fmt::format("{}: {}", place(block, error.row), error.reason));
+  }
+}
+
+models::LatentPredictions RowSource::predict(const models::LatentPredictor& predictor,
+                                             const data::PredictBlock& block,
+                                             const models::ProgressCallback& progress) const {
+  try {
+    return predictor.predict(block.inputs, progress);
+  } catch (const models::PredictionOverflow& error) {
+    throw DataError(fmt::format("{}: {}", place(block, error.row), error.reason));
   }
 }
 

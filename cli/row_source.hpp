@@ -5,6 +5,7 @@
 
 #include "cli/console.hpp"
 #include "mercer/data/predict_stream.hpp"
+#include "mercer/models/latent.hpp"
 
 namespace mercer::cli {
 
@@ -16,11 +17,16 @@ class RowSource {
   /// The next rows; false at the end. Blocks are a few tens of megabytes at most.
   bool next(data::PredictBlock& block);
   Index rows() const { return rows_; }
+  /// "new.csv: line 3", of a row of a block.
+  std::string place(const data::PredictBlock& block, Index row) const;
 
   /// Predictions for a block of them; a row that overflows is named by its line (DataError).
   models::Predictions predict(const models::Predictor& predictor, const data::PredictBlock& block,
                               models::RowSample& sample,
                               const models::ProgressCallback& progress) const;
+  models::LatentPredictions predict(const models::LatentPredictor& predictor,
+                                    const data::PredictBlock& block,
+                                    const models::ProgressCallback& progress) const;
 
   /// Progress over the whole file, whatever a single block reports.
   models::ProgressCallback progress(const Console& console) const;

@@ -62,10 +62,10 @@ data::Dataset read(DataFlags& flags) {
   flags.options.standardize = !flags.raw_scale;
   auto dataset =
       io_errors_as(exit_data, [&] { return data::read_dataset(flags.path, flags.options); });
-  if (!dataset.schema.target_levels.empty())
+  if (!dataset.schema.target_levels.empty() && !flags.options.text_target)
     throw DataError(
-        fmt::format("the target '{}' holds categories; this version learns numbers only: name a "
-                    "numeric column with --target",
+        fmt::format("the target '{}' holds categories, and this learns numbers; name a numeric "
+                    "column with --target, or use fit, which learns classes",
                     dataset.schema.target));
   return dataset;
 }
@@ -137,7 +137,9 @@ void add_train_options(Arguments& arguments, models::TrainOptions& options) {
                    "hyperparameters). Above a few thousand rows gradients come from\n"
                    "solves: lbfgs corrects the Vecchia likelihood by exact gradients,\n"
                    "adam and adagrad follow them, vecchia does without");
-  arguments.option("--steps", "I", options.steps, "steps at most, per start");
+  arguments.option("--steps", "I", options.steps,
+                   "steps at most, per start [default: 100; 40 of adam and adagrad\nwith a "
+                   "likelihood that is not Gaussian]");
   arguments.option("--restarts", "R", options.restarts, "random starts beside the first");
   arguments.option("--subset", "M", options.subset,
                    "rows to learn hyperparameters on\n[default: planned]");

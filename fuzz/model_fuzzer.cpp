@@ -10,6 +10,7 @@
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/models/array_file.hpp"
+#include "mercer/models/latent.hpp"
 #include "mercer/models/regression.hpp"
 
 namespace {
@@ -35,7 +36,7 @@ std::size_t count_of(const nlohmann::json& entry) {
 }
 
 // input = JSON header, a zero byte, array bytes -> a file with the right sizes and checksums.
-std::string sealed(const char* data, std::size_t size) {
+std::string sealed(const char* data, std::size_t size, std::uint32_t version) {
   const void* zero = std::memchr(data, 0, size);
   const std::size_t header_size =
       zero == nullptr ? size : static_cast<std::size_t>(static_cast<const char*>(zero) - data);
@@ -56,7 +57,7 @@ std::string sealed(const char* data, std::size_t size) {
   }
   std::string file(kPreamble, '\0');
   std::memcpy(file.data(), "MERCER\r\n", 8);
-  put(file, 8, std::uint32_t{1});
+  put(file, 8, version);
   put(file, 16, static_cast<std::uint64_t>(kPreamble + text.size() + arrays.size()));
   put(file, 24, static_cast<std::uint64_t>(text.size()));
   file += text;
@@ -70,11 +71,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 1) return 0;
   const bool seal = data[0] % 2 == 1;
   const auto* text = reinterpret_cast<const char*>(data) + 1;
-  const std::string bytes = seal ? sealed(text, size - 1) : std::string(text, size - 1);
+  const std::uint32_t version = 1 + data[0] / 2 % 3;
+  const std::string bytes = seal ? sealed(text, size - 1, version) : std::string(text, size - 1);
   try {
     const std::vector<unsigned char> copy(bytes.begin(), bytes.end());  // exact bounds for ASan
     auto file = mercer::models::parse_array_file(copy, "fuzz", "model");
-    mercer::models::RegressionModel::from_file(std::move(file), "fuzz");
+    if (file.version < 3)
+      mercer::models::RegressionModel::from_file(std::move(file), "fuzz");
+    else
+      mercer::models::LatentModel::from_file(std::move(file), "fuzz");
   } catch (const mercer::ModelFileError&) {  // refused with a sentence: fine
   }
   return 0;

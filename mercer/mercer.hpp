@@ -7,8 +7,11 @@
 
 // models: from a table to certified predictions.
 #include "mercer/models/array_file.hpp"       // the container behind model files
+#include "mercer/models/class_scores.hpp"     // error rate, nll, brier, auc, calibration
+#include "mercer/models/classes.hpp"          // which classes a target has
 #include "mercer/models/compare.hpp"          // solvers x preconditioners
 #include "mercer/models/hyperparameters.hpp"  // in the units of the data
+#include "mercer/models/latent.hpp"           // fit_latent, LatentPredictor: classes, counts
 #include "mercer/models/merging.hpp"          // rows with the same inputs become one
 #include "mercer/models/options.hpp"          // what a user may ask for
 #include "mercer/models/plan.hpp"             // what a run would cost, before it starts
@@ -35,11 +38,17 @@
 #include "mercer/inference/adaptive.hpp"  // what --preconditioner auto does
 #include "mercer/inference/choice.hpp"
 #include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/laplace.hpp"           // mode and evidence under any likelihood
+#include "mercer/inference/laplace_gradient.hpp"  // by solves only
+#include "mercer/inference/latent_system.hpp"     // I + W^1/2 K W^1/2
 #include "mercer/inference/mean_function.hpp"
 #include "mercer/inference/noise.hpp"     // of each row; what merging takes away
 #include "mercer/inference/pathwise.hpp"  // draws from the posterior that are functions
 #include "mercer/inference/speeds.hpp"    // from flops and products to seconds
 #include "mercer/inference/system.hpp"
+
+// likelihoods: how y follows from f, when not by Gaussian noise.
+#include "mercer/likelihoods/likelihood.hpp"  // make("poisson"), and what inference asks of it
 
 // report: pictures of results.
 #include "mercer/report/heat_map.hpp"
@@ -66,6 +75,7 @@
 #include "mercer/krylov/cg.hpp"
 #include "mercer/krylov/fcg.hpp"         // P may change from step to step
 #include "mercer/krylov/gmres.hpp"       // A may be indefinite
+#include "mercer/krylov/kernel_cg.hpp"   // losses in the function space of K
 #include "mercer/krylov/refinement.hpp"  // mixed precision
 #include "mercer/krylov/registry.hpp"    // by the name that users type
 #include "mercer/krylov/solver.hpp"      // options and results that solvers share

@@ -95,6 +95,23 @@ bool CsvReader::next(CsvBlock& block, Index max_rows) {
   return block.rows > 0;
 }
 
+bool CsvReader::begins_with_text(Index column) {
+  while (skip_to_row()) {
+    const char* p = buffer_.data() + position_;
+    bool whole = true, row_ends = false;
+    for (Index j = 0; whole && !row_ends; ++j) {
+      Field field;
+      whole = scan_field(p, field);
+      double value = 0;
+      if (whole && j == column) return classify(field.content, value) == Cell::text;
+      whole = whole && end_of_field(p, row_ends);
+    }
+    if (row_ends) return false;  // too few fields: next() will say so
+    refill();
+  }
+  return false;
+}
+
 /// Moves the unread bytes to the front and fills the buffer, which doubles if a row fills it all.
 void CsvReader::refill() {
   if (position_ > 0) {

@@ -62,6 +62,8 @@ class CsvReader {
 
   /// Before the first next(); without it all columns are numeric.
   void select(CsvSelection selection);
+  /// Whether this column holds text in the first row, which is not consumed. Before next().
+  bool begins_with_text(Index column);
   /// Reads up to max_rows rows; false, with no rows, at the end.
   bool next(CsvBlock& block, Index max_rows);
 

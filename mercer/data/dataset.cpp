@@ -84,7 +84,7 @@ class Choice {
 };
 
 /// Columns to read, target first, from what the options name.
-std::vector<Column> choose_columns(const CsvReader& reader, const DataOptions& options) {
+std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options) {
   const auto& header = reader.header();
   if (header.size() < 2)
     throw DataError(
@@ -111,7 +111,10 @@ std::vector<Column> choose_columns(const CsvReader& reader, const DataOptions& o
           "--categorical names {}, which is neither an input nor the target", shown(name)));
     column->categorical = true;
   }
-  return choice.take();
+  auto columns = choice.take();
+  if (options.text_target && !columns[0].categorical)
+    columns[0].categorical = reader.begins_with_text(columns[0].place);
+  return columns;
 }
 
 CsvSelection selection_of(std::vector<Column>& columns) {
@@ -347,7 +350,7 @@ std::vector<std::string> messages_of(const Dataset& data) {
                     plural(static_cast<Index>(data.schema.dropped_constant.size()), "column"),
                     shown_list(data.schema.dropped_constant)));
   if (!data.schema.target_levels.empty())
-    out.push_back(fmt::format("the target's categories are coded 0, 1, ...: {}",
+    out.push_back(fmt::format("the target's categories, in this order: {}",
                               shown_list(data.schema.target_levels)));
   if (data.duplicate_inputs > 0)
     out.push_back(fmt::format("{} of {} rows have the inputs of an earlier row",

@@ -25,9 +25,10 @@ struct DataOptions {
   std::optional<std::string> noise_column;  // known noise variances, in squared target units
   std::optional<std::string> count_column;  // observations that each row is the mean of
   std::vector<std::string> categorical;  // inputs to code one-hot; or the target, coded 0, 1, ...
-  bool drop_missing = false;             // leave rows with a missing input out instead of refusing
-  bool standardize = true;               // Dataset::scaling; false: the identity
-  Index max_levels = 1000;               // of a categorical column
+  bool text_target = false;  // a target that begins with text holds categories, without being named
+  bool drop_missing = false;  // leave rows with a missing input out instead of refusing
+  bool standardize = true;    // Dataset::scaling; false: the identity
+  Index max_levels = 1000;    // of a categorical column
 };
 template <class Visitor>
 void visit_fields(DataOptions& o, Visitor&& field) {
@@ -36,6 +37,7 @@ void visit_fields(DataOptions& o, Visitor&& field) {
   field("noise_column", o.noise_column, Any{});
   field("count_column", o.count_column, Any{});
   field("categorical", o.categorical, Any{});
+  field("text_target", o.text_target, Any{});
   field("drop_missing", o.drop_missing, Any{});
   field("standardize", o.standardize, Any{});
   field("max_levels", o.max_levels, Positive{});

@@ -4,81 +4,12 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
-#include "mercer/models/array_file.hpp"
+#include "mercer/models/model_parts.hpp"
 #include "mercer/models/regression.hpp"
 #include "mercer/models/version.hpp"
 
 namespace mercer::models {
 namespace {
-
-template <class T>
-nlohmann::json or_null(const std::optional<T>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
-// `rank` stands beside these: the first version of the format had nothing else.
-nlohmann::json preconditioning_json(const preconditioners::PreconditionerOptions& o) {
-  return {{"neighbours", or_null(o.neighbours)},
-          {"blocks", or_null(o.blocks)},
-          {"delta", or_null(o.delta)},
-          {"inner_tolerance", or_null(o.inner_tolerance)},
-          {"drop", or_null(o.drop)}};
-}
-
-preconditioners::PreconditionerOptions preconditioning_from_json(const nlohmann::json& method) {
-  preconditioners::PreconditionerOptions o;
-  const auto read = [](const nlohmann::json& from, const char* key, auto& field) {
-    using T = typename std::decay_t<decltype(field)>::value_type;
-    if (const auto found = from.find(key); found != from.end() && !found->is_null())
-      field = found->template get<T>();
-  };
-  read(method, "rank", o.rank);
-  if (const auto found = method.find("preconditioning"); found != method.end()) {
-    read(*found, "neighbours", o.neighbours);
-    read(*found, "blocks", o.blocks);
-    read(*found, "delta", o.delta);
-    read(*found, "inner_tolerance", o.inner_tolerance);
-    read(*found, "drop", o.drop);
-  }
-  return o;
-}
-
-nlohmann::json method_json(const MethodOptions& method) {
-  return {{"operator", method.op},
-          {"precision", method.precision},
-          {"solver", method.solver},
-          {"preconditioner", method.preconditioner},
-          {"rank", or_null(method.preconditioning.rank)},
-          {"preconditioning", preconditioning_json(method.preconditioning)},
-          {"landmarks", method.landmarks},
-          {"tolerance", method.tolerance},
-          {"max_iterations", method.max_iterations},
-          {"seed", method.seed}};
-}
-
-MethodOptions method_from_json(const nlohmann::json& json) {
-  MethodOptions method;
-  method.op = json.at("operator").get<std::string>();
-  method.precision = json.at("precision").get<std::string>();
-  method.solver = json.at("solver").get<std::string>();
-  method.preconditioner = json.at("preconditioner").get<std::string>();
-  method.preconditioning = preconditioning_from_json(json);
-  method.landmarks = json.value("landmarks", method.landmarks);
-  method.tolerance = json.at("tolerance").get<double>();
-  method.max_iterations = json.at("max_iterations").get<int>();
-  method.seed = json.at("seed").get<std::uint64_t>();
-  check(method);
-  return method;
-}
-
-Matrix take(ArrayFile& file, const char* name, Index rows, Index columns) {
-  const auto found = file.arrays.find(name);
-  if (found == file.arrays.end()) throw ModelFileError(fmt::format("array '{}' is missing", name));
-  Matrix array = std::move(found->second);
-  if (array.rows() != rows || array.cols() != columns || !array.allFinite())
-    throw ModelFileError(fmt::format("array '{}' is not what the header says", name));
-  return array;
-}
 
 std::vector<Index> trend_left_out(const nlohmann::json& header, inference::MeanKind mean, Index d) {
   auto inputs = header.value("trend_left_out", std::vector<Index>());
@@ -93,6 +24,8 @@ std::vector<Index> trend_left_out(const nlohmann::json& header, inference::MeanK
 
 RegressionModel model_from_file(ArrayFile file) {
   const auto& header = file.header;
+  if (header.at("task") != "regression")
+    throw ModelFileError("its task is not regression with Gaussian noise");
   const auto schema = header.at("schema").get<data::Schema>();
   const auto scaling = header.at("scaling").get<data::Scaling>();
   const Index n = header.at("n").get<Index>();
@@ -111,7 +44,7 @@ RegressionModel model_from_file(ArrayFile file) {
   const Index q = inference::mean_basis_size(model.problem.mean, d) -
                   static_cast<Index>(model.problem.trend_left_out.size());
   // Version 2 has a noise for each row; the version itself is under no checksum.
-  if (header.at("noise").is_null() != (file.version == 2))
+  if (header.at("noise").is_null() != (file.version == 2) || file.version > 2)
     throw ModelFileError("its format version does not agree with its noise");
   model.noise = header.at("noise").is_null() ? linalg::Diagonal(take(file, "noise", n, 1).col(0))
                                              : header.at("noise").get<double>();
@@ -139,6 +72,7 @@ RegressionModel model_from_file(ArrayFile file) {
     throw ModelFileError("a residual is negative");
   model.method = method_from_json(header.at("method"));
   model.record = header.at("record");
+  model.mean_only = header.value("mean_only", false);
   return model;
 }
 
@@ -159,6 +93,7 @@ void RegressionModel::save(const std::string& path) const {
                  {"weighted_residual", certificate.weighted_residual},
                  {"method", method_json(method)},
                  {"record", record}};
+  if (mean_only) file.header["mean_only"] = true;
   if (noise.uniform()) {
     file.header["noise"] = noise(0);
   } else {
@@ -181,15 +116,7 @@ void RegressionModel::save(const std::string& path) const {
 }
 
 RegressionModel RegressionModel::from_file(ArrayFile file, const std::string& name) {
-  try {
-    return model_from_file(std::move(file));
-  } catch (const nlohmann::json::exception& error) {
-    throw ModelFileError(fmt::format("'{}' is damaged: {}", name, error.what()));
-  } catch (const ModelFileError& error) {
-    throw ModelFileError(fmt::format("'{}' is damaged: {}", name, error.what()));
-  } catch (const InvalidArgument& error) {
-    throw ModelFileError(fmt::format("'{}' is damaged: {}", name, error.what()));
-  }
+  return undamaged(name, [&] { return model_from_file(std::move(file)); });
 }
 
 RegressionModel RegressionModel::load(const std::string& path) {

@@ -53,13 +53,14 @@ bool needs_flexible(const std::string& preconditioner) {
 }
 
 std::string iterative_solver(const std::string& asked, const std::string& preconditioner) {
-  if (asked != "auto" && asked != "cholesky") return asked;
+  if (asked != "auto" && asked != "cholesky" && asked != "kcg") return asked;
   return needs_flexible(preconditioner) ? "fcg" : "cg";
 }
 
 std::vector<std::string> solver_names() {
   std::vector<std::string> names = {"auto", "cholesky"};
   for (const auto& entry : krylov::solvers()) names.emplace_back(entry.name);
+  names.emplace_back("kcg");
   return names;
 }
 
@@ -91,8 +92,14 @@ void check(const MethodOptions& options) {
       });
   if (options.solver == "cholesky" && given.rank)
     throw InvalidArgument("--rank is of a preconditioner, which cholesky does not have");
-  if (needs_flexible(options.preconditioner) && options.solver != "auto" &&
-      options.solver != "cholesky" && !krylov::solver(options.solver).flexible)
+  if (options.solver == "kcg") {
+    if (options.preconditioner != "auto" && options.preconditioner != "none")
+      throw InvalidArgument("--solver kcg takes no preconditioner; leave it out, or take cg");
+    if (options.precision != "auto" && options.precision != "double")
+      throw InvalidArgument("--solver kcg works in double precision; leave --precision out");
+    if (given.rank) throw InvalidArgument("--rank is of a preconditioner, which kcg does not have");
+  } else if (needs_flexible(options.preconditioner) && options.solver != "auto" &&
+             options.solver != "cholesky" && !krylov::solver(options.solver).flexible)
     throw InvalidArgument(fmt::format(
         "the preconditioner '{}' changes from step to step, which '{}' does not allow; take "
         "--solver fcg or fgmres, or leave --solver out",
@@ -132,6 +139,7 @@ std::string describe_solvers() {
   std::string text = line("auto", "what the plan finds quickest") +
                      line("cholesky", "dense factorisation: direct, 8 N^2 bytes");
   for (const auto& entry : krylov::solvers()) text += line(entry.name, entry.summary);
+  text += line("kcg", "kernel conjugate gradients in the function space, with a duality gap");
   return text;
 }
 

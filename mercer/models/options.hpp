@@ -51,12 +51,15 @@ void visit_fields(MethodOptions& o, Visitor&& field) {
 
 struct TrainOptions {
   std::string train = "auto";       // auto | lbfgs | adam | adagrad | vecchia | none
-  int steps = 100;                  // of the optimiser at most, per start
+  std::optional<int> steps;         // of the optimiser at most, per start; unset: its own limit
   int restarts = 2;                 // random starts beside the first
   int probes = 8;                   // right-hand sides that a trace is estimated from
   std::string probe_kind = "auto";  // auto | inference::probe_kinds()
   std::optional<Index> subset;      // rows to learn hyperparameters on; unset: the plan decides
   std::string checkpoint;           // file to resume from and write to; empty: none
+
+  /// Those of regression.
+  int steps_or_default() const { return steps.value_or(100); }
 };
 
 template <class Visitor>

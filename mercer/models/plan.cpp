@@ -10,6 +10,7 @@
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/adaptive.hpp"
 #include "mercer/inference/exact_evidence.hpp"
+#include "mercer/krylov/kernel_cg.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/models/training_plan.hpp"
 #include "mercer/models/variance_plan.hpp"
@@ -139,7 +140,9 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
   // Beside the operator and the solver's workspace: right-hand sides, solutions and residuals.
   c.row.bytes =
       operators::tiled_bytes(p.n(), p.d(), p.columns()) +
-      krylov::solver(choice.solver).bytes(p.n(), p.columns(), choice.preconditioner != "none") +
+      (choice.solver == "kcg" ? krylov::kernel_cg_bytes(p.n(), p.columns())
+                              : krylov::solver(choice.solver)
+                                    .bytes(p.n(), p.columns(), choice.preconditioner != "none")) +
       8 * n * columns * 3;
   // Mixed precision keeps a float32 operator beside the one in double.
   if (choice.precision != SolvePrecision::float64 && choice.op == OperatorKind::tiled)
@@ -183,16 +186,18 @@ std::vector<Candidate> solve_candidates(const Problem& p) {
   std::vector<Candidate> out = {direct_candidate(p, base)};
   std::vector<std::string> names = {"auto", "none"};
   if (p.method.preconditioner != "auto") names = {p.method.preconditioner};
-  base.solver = iterative_solver(p.method.solver, names.front());
+  if (p.method.solver == "kcg") names = {"none"};
+  base.solver = p.method.solver == "kcg" ? "kcg" : iterative_solver(p.method.solver, names.front());
   if (p.purpose == PlanFor::predict)
     base.expected_solves = std::ceil(p.test_columns / static_cast<double>(p.columns()));
   for (const auto op : {OperatorKind::tiled, OperatorKind::stored}) {
     for (const auto precision :
          {SolvePrecision::mixed, SolvePrecision::float64, SolvePrecision::float32}) {
+      if (base.solver == "kcg" && precision != SolvePrecision::float64) continue;
       // Single precision cannot promise a tolerance: only on request.
       if (precision == SolvePrecision::float32 && p.method.precision != "single") continue;
       if (precision != SolvePrecision::mixed && p.method.precision == "auto" &&
-          op == OperatorKind::stored)
+          op == OperatorKind::stored && base.solver != "kcg")
         continue;
       for (const auto& name : names) {
         base.op = op;

@@ -70,6 +70,13 @@ struct Predictor::Impl {
         bound(model.problem, model.weights, model.certificate, model.x),
         rounding(model.problem, model.noise, model.x) {
     check(options.variance);
+    if (model.mean_only) {
+      if ((options.variance.method != "auto" && options.variance.method != "none") ||
+          options.variance.joint_samples > 0)
+        throw InvalidArgument(
+            "kernel ridge regression has a mean and no uncertainty; fit with --method gp for one");
+      options.variance.method = "none";
+    }
     if (options.variance.method == "none" && options.variance.joint_samples == 0) return;
     plan = make_plan(model.problem.kernel, model.noise.harmonic_mean(), model.x,
                      prediction_method(model, options), {}, PlanFor::predict, options.variance);

@@ -9,6 +9,7 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/models/certificate.hpp"
 #include "mercer/models/merging.hpp"
+#include "mercer/models/model_parts.hpp"
 #include "mercer/models/training.hpp"
 #include "mercer/models/version.hpp"
 
@@ -28,16 +29,6 @@ Observer solve_observer(const ProgressCallback& progress) {
   };
 }
 
-std::string identity_of(inference::SystemChoice choice) {
-  std::string text =
-      fmt::format("{}|{}|{}|{}|{}", choice.solver, choice.preconditioner, to_string(choice.op),
-                  to_string(choice.precision), choice.max_iterations);
-  visit_fields(choice.preconditioning, [&](std::string_view name, const auto& value, auto) {
-    if (value) text += fmt::format("|{}={}", name, *value);
-  });
-  return text;
-}
-
 // What a checkpoint must have been made from to be resumed: data and everything that steers.
 std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options, const Plan& plan) {
   const auto& m = options.method;
@@ -45,7 +36,7 @@ std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options,
   const std::string text =
       fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
                   m.kernel, fmt::join(m.lengthscale, ","), m.signal_variance.value_or(-1),
-                  m.noise.value_or(-1), m.mean, m.seed, t.train, t.steps, t.restarts,
+                  m.noise.value_or(-1), m.mean, m.seed, t.train, t.steps_or_default(), t.restarts,
                   t.subset.value_or(-1), options.standardize, options.merge, plan.train_rows,
                   plan.start_rows) +
       fmt::format("|{}|{}|{}|{}", plan.train_method, t.probes, t.probe_kind,
@@ -244,7 +235,8 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   auto problem = start_problem(options.method, rows.x, rows.y);
   problem.trend_left_out = inference::dependent_inputs(problem.mean, rows.x);
   // Last: scale, start values and trend are those of all rows, merged or not.
-  if (options.merge) rows = merge_replicates(std::move(rows));
+  // Merged rows have a noise of their own, which kcg cannot have.
+  if (options.merge && options.method.solver != "kcg") rows = merge_replicates(std::move(rows));
   result.merged_rows = rows.replicates.merged_rows();
   result.plan = make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
                           options.method, options.train, PlanFor::fit);
@@ -285,6 +277,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   model.schema = data.schema;
   model.x = std::move(rows.x);
   model.method = options.method;
+  model.mean_only = options.mean_only;
   model.record = fit_record(data, options, result);
   result.seconds = timer.seconds();
   return result;

@@ -47,8 +47,9 @@ struct RegressionModel {
   Matrix x;                // scaled inputs, N x d, after merging
   inference::Weights weights;
   Certificate certificate;
-  MethodOptions method;   // as given: predict uses it for its own plan
-  nlohmann::json record;  // how it came about: options, training, likelihood, data hash
+  MethodOptions method;    // as given: predict uses it for its own plan
+  nlohmann::json record;   // how it came about: options, training, likelihood, data hash
+  bool mean_only = false;  // kernel ridge regression: no uncertainty of f
 
   void save(const std::string& path) const;
   /// Throws IoError when it cannot be opened, ModelFileError when it cannot be trusted.
@@ -122,7 +123,8 @@ struct FitOptions {
   MethodOptions method;
   TrainOptions train;
   bool standardize = true;
-  bool merge = true;  // rows with the same inputs become one, exactly (merging.hpp)
+  bool merge = true;       // rows with the same inputs become one, exactly (merging.hpp)
+  bool mean_only = false;  // kernel ridge regression: predictions without an uncertainty
 };
 
 /// Rows to watch the learning on: predicted from after every step, their time not counted.

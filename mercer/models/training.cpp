@@ -192,7 +192,7 @@ optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, do
     if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
   });
   optim::LbfgsOptions options;
-  options.max_iterations = options_.steps;
+  options.max_iterations = options_.steps_or_default();
   const optim::Objective watched = [&](ConstVectorView theta, VectorView gradient) {
     const double value = logged(theta, gradient);
     if (value < best_value) {
@@ -204,7 +204,7 @@ optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, do
   const Observer observer = [&](const Iteration& it) {
     tell(best);
     if (!progress_) return Action::proceed;
-    const double done = static_cast<double>(it.number) / options_.steps;
+    const double done = static_cast<double>(it.number) / options_.steps_or_default();
     return progress_({stage.name, share_from + (share_to - share_from) * done,
                       fmt::format("step {}, log likelihood {:.6g}", it.number, -it.value * rows)});
   };
@@ -250,7 +250,7 @@ void Trainer::learn_on_all(const Vector& start) {
   const Stage all = make_stage("learn", plan_.train_rows);
   FullTrainingOptions options;
   options.method = plan_.train_method;
-  options.steps = options_.steps;
+  options.steps = options_.steps_or_default();
   options.seed = seed_;
   auto& estimator = options.estimator;
   estimator.probes = options_.probes;

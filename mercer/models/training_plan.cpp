@@ -102,7 +102,9 @@ PlanRow solves_row(const Learning& p, const TrainOptions& train, const SystemCho
       fmt::format("{} on {} rows, {}", method, rows,
                   method == "vecchia" ? "Vecchia likelihood" : "exact gradients by solves");
   const bool descent = is_descent(method);
-  const double gradients = method == "vecchia" ? 0.0 : descent ? train.steps : kExactGradients;
+  const double gradients = method == "vecchia" ? 0.0
+                           : descent           ? train.steps_or_default()
+                                               : kExactGradients;
   const double starts = 1 + train.restarts;
   row.seconds = gradients * gradient;
   if (!descent)

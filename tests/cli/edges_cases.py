@@ -108,12 +108,15 @@ class TargetTest(CliCase):
         self.write("d.csv", "a,y\n" + rows(20, lambda i: i, lambda i: float(i == 7)))
         outcomes = set()
         for seed in range(8):
-            done = run("fit", "d.csv", "--test-fraction", 0.4, "--train", "none", "--seed", seed,
-                       cwd=self.folder)
-            outcomes.add(done.returncode)
-            if done.returncode:
-                self.assertIn("same value 0 in all 12 rows", done.stderr)
-        self.assertEqual(outcomes, {0, 3})
+            for task, saying in (("regression", "same value 0 in all 12 rows"),
+                                 ("classification", "all rows to learn from have class '0'")):
+                done = run("fit", "d.csv", "--test-fraction", 0.4, "--train", "none", "--seed", seed,
+                           "--task", task, cwd=self.folder)
+                outcomes.add((task, done.returncode))
+                if done.returncode:
+                    self.assertIn(saying, done.stderr)
+        self.assertEqual(outcomes, {(task, code) for task in ("regression", "classification")
+                                    for code in (0, 3)})
 
     def test_duplicates_are_counted_among_the_rows_to_learn_from(self):
         self.write("d.csv", "a,y\n" + rows(20, lambda i: i // 2, math.sin))

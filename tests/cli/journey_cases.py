@@ -138,6 +138,12 @@ class FitTest(CliCase):
     KEYS = """n d task method plan hyperparameters log_marginal_likelihood certificate steps matvecs
               seconds peak_rss_bytes model"""
 
+    def test_peak_memory_is_not_that_of_the_caller(self):
+        self.generate("d.csv", "gp", "-n", 50, "--seed", 1)
+        ballast = b"x" * (512 << 20)
+        record = self.json("fit", "d.csv", "--target", "y", "--train", "none")
+        self.assertLess(record["peak_rss_bytes"], len(ballast) / 2)
+
     def test_json_has_the_promised_keys(self):
         self.generate("d.csv", "gp", "-n", 120, "--seed", 1)
         record = self.json("fit", "d.csv", "--target", "y", "--restarts", 0)

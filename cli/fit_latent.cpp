@@ -1,0 +1,345 @@
+// mercer fit for classes, counts and outliers: Laplace's approximation with any likelihood.
+#include <fmt/format.h>
+
+#include "cli/exit_code.hpp"
+#include "cli/fit_command.hpp"
+#include "cli/format.hpp"
+#include "cli/latent_text.hpp"
+#include "cli/row_source.hpp"
+#include "cli/suggest.hpp"
+#include "mercer/core/atomic_file.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/core/timer.hpp"
+#include "mercer/data/split.hpp"
+#include "mercer/data/text.hpp"
+
+namespace mercer::cli {
+namespace {
+
+struct LatentRun {
+  data::Dataset data;
+  models::LatentFitResult result;
+  std::optional<Json> held_out;
+  std::string held_out_text;
+  bool converged = false;
+  bool written = false;
+  double seconds = 0;
+};
+
+bool classifies(const FitCommand& command) { return command.task == "classification"; }
+
+/// Scores on rows that are not learned from, after every step: fit --trace.
+class LatentTrace {
+ public:
+  LatentTrace(std::string path, const std::string& file, const data::Schema& schema,
+              const models::Classes& classes)
+      : path_(std::move(path)), lines_("step,seconds,error_rate,nll,brier,auc\n") {
+    RowSource source(file, schema, {data::TargetUse::required, false});
+    std::vector<data::PredictBlock> blocks;
+    Index n = 0;
+    for (data::PredictBlock block; source.next(block); n += block.rows()) {
+      class_places(classes, block.target, [&](Index row) { return source.place(block, row); });
+      blocks.push_back(block);
+    }
+    if (n == 0) throw DataError(fmt::format("{}: there are no rows with a target", file));
+    validation_.inputs.resize(n, schema.dimension());
+    validation_.target.resize(n);
+    Index at = 0;
+    for (const auto& b : blocks) {
+      validation_.inputs.middleRows(at, b.rows()) = b.inputs;
+      validation_.target.segment(at, b.rows()) = b.target;
+      at += b.rows();
+    }
+    validation_.on_step = [this](const models::LatentTracePoint& point) { add(point); };
+  }
+  LatentTrace(const LatentTrace&) = delete;
+  LatentTrace& operator=(const LatentTrace&) = delete;
+  const models::LatentValidation& validation() const { return validation_; }
+
+ private:
+  void add(const models::LatentTracePoint& point) {
+    const auto& s = point.scores;
+    lines_ +=
+        fmt::format("{},{:.6g},{:.10g},{:.10g},{:.10g},{}\n", point.step, point.seconds,
+                    s.error_rate, s.nll, s.brier, s.auc ? fmt::format("{:.10g}", *s.auc) : "");
+    AtomicFile file(path_);
+    file.write(lines_);
+    file.commit();
+  }
+
+  std::string path_, lines_;
+  models::LatentValidation validation_;
+};
+
+void refuse_regression_options(const FitCommand& command, const Arguments& arguments) {
+  const auto why = fmt::format("the likelihood {} is not Gaussian", command.likelihood);
+  refuse_train_options(
+      arguments,
+      {"--noise", "--mean", "--noise-column", "--count-column", "--no-merge", "--probe-kind"}, why);
+  if (!command.trace.empty() && !classifies(command))
+    throw InvalidArgument("--trace is for classes and for Gaussian noise; leave it out");
+}
+
+models::LatentFitOptions options_of(const FitCommand& command) {
+  models::LatentFitOptions options;
+  options.method = command.fit.method;
+  options.train = command.fit.train;
+  options.standardize = !command.data.raw_scale;
+  options.likelihood = command.likelihood;
+  options.map_only = command.method == "klr";
+  return options;
+}
+
+void score(const data::Dataset& test, const FitCommand& command, const Console& console,
+           LatentRun& run) {
+  models::PredictOptions options;
+  options.memory = command.fit.method.memory;
+  options.variance.rows = test.size();
+  const models::LatentPredictor predictor(run.result.model, options);
+  const auto predictions = predictor.predict(test.inputs, console.progress());
+  LatentScores scores(predictor.model());
+  scores.add(predictor, predictions, test.target,
+             [](Index row) { return fmt::format("row {} of those held out", row + 1); });
+  LatentTotals totals;
+  totals.add(predictions);
+  run.held_out = scores.json();
+  put_variances(*run.held_out, totals.variances);
+  run.held_out_text = fmt::format("Held out     {}\n{}{}", plural(test.size(), "row"),
+                                  scores.text(), variances_text(totals.variances));
+}
+
+LatentRun execute(const FitCommand& command, data::Dataset data, const Console& console) {
+  LatentRun run;
+  // Classes are those of the whole file, whatever part is learned from.
+  const auto classes = classifies(command) ? models::find_classes(data) : models::Classes();
+  std::optional<data::Dataset> test;
+  const bool standardize = !command.data.raw_scale;
+  if (command.test_fraction) {
+    const auto split =
+        data::split_rows(data.size(), *command.test_fraction, command.fit.method.seed);
+    test = data::take_rows(data, split.test, standardize);
+    data = data::take_rows(data, split.train, standardize);
+  }
+  run.data = std::move(data);
+  std::optional<LatentTrace> trace;
+  if (!command.trace.empty())
+    trace.emplace(command.trace, command.validation, run.data.schema, classes);
+  run.result =
+      models::fit_latent(run.data, options_of(command), classes, stop_learning_first(console),
+                         trace ? &trace->validation() : nullptr);
+  run.converged = run.result.stop == StopReason::converged;
+  if (test) score(*test, command, console, run);
+  clear_progress_line();
+  if (run.converged || command.keep_unconverged) {
+    run.result.model.save(command.model_path);
+    run.written = true;
+  }
+  run.seconds = command.timer.seconds();
+  return run;
+}
+
+Json steps_json(const models::LatentFitResult& result) {
+  if (!result.plan.trains || result.plan.train_method == "exact") return nullptr;
+  Json list = Json::array();
+  for (const auto& step : result.training.history) {
+    Json row = {{"step", step.number}, {"iterations", step.iterations}, {"matvecs", step.matvecs}};
+    put(row, "seconds", step.seconds);
+    put(row, "gradient_norm", step.gradient_norm);
+    put(row, "tolerance", step.tolerance);
+    row["stop"] = std::string(to_string(step.stop));
+    list.push_back(std::move(row));
+  }
+  return {{"steps", std::move(list)},
+          {"loose", result.training.loose_gradients},
+          {"matvecs", result.training.matvecs}};
+}
+
+Json fit_json(const FitCommand& command, const LatentRun& run) {
+  const auto& result = run.result;
+  const auto& model = result.model;
+  Json json = {{"n", run.data.size()}, {"d", run.data.dimension()}};
+  json["task"] = command.task;
+  json["method"] = model.map_only ? "klr" : "gp";
+  json["likelihood"] = model.problem.likelihood->text();
+  if (model.classifies()) json["classes"] = model.classes.labels;
+  json["kernel"] = model.problem.kernel.text();
+  json["plan"] = plan_json(result.plan);
+  json["hyperparameters"] = latent_hyperparameters_json(model);
+  json["log_marginal_likelihood"] =
+      likelihood_json(result.likelihood, model.problem.parameter_names(), !command.data.raw_scale);
+  json["certificate"] = latent_certificate_json(model);
+  put_method(json, result.plan, result.preconditioner);
+  json["newton_steps"] = result.newton_steps;
+  json["step_halvings"] = result.halvings;
+  json["iterations"] = result.iterations;
+  json["stop"] = std::string(to_string(result.stop));
+  json["steps"] = result.training.steps;
+  json["evaluations"] = result.training.evaluations;
+  json["failed_evaluations"] = result.training.failed_evaluations;
+  json["resumed_evaluations"] = result.training.resumed_evaluations;
+  json["train_stop"] =
+      result.plan.trains ? Json(std::string(to_string(result.training.stop))) : Json(nullptr);
+  json["bounds_hit"] = result.training.bounds_hit;
+  json["train_method"] = result.plan.trains ? Json(result.plan.train_method) : Json(nullptr);
+  json["gradients"] = steps_json(result);
+  json["matvecs"] = result.training.matvecs + result.matvecs;
+  Json seconds;
+  put(seconds, "total", run.seconds);
+  put(seconds, "train", result.training.seconds);
+  put(seconds, "solve", result.solve_seconds);
+  json["seconds"] = std::move(seconds);
+  json["peak_rss_bytes"] = peak_rss_bytes();
+  json["data"] = data_json(run.data, command.data.path);
+  json["warnings"] = result.warnings;
+  if (run.held_out) json["evaluation"] = *run.held_out;
+  json["model"] = run.written ? Json(command.model_path) : Json(nullptr);
+  return json;
+}
+
+std::string training_text(const models::LatentFitResult& result) {
+  if (!result.plan.trains) return "Training     none: the hyperparameters are those given\n";
+  const auto& training = result.training;
+  const bool exact = result.plan.train_method == "exact";
+  std::string text = "Training     ";
+  if (training.evaluations > 0)
+    text += fmt::format("{} of the exact Laplace evidence on up to {} rows{}\n",
+                        plural(training.evaluations, "evaluation"),
+                        count(exact ? result.plan.train_rows : result.plan.start_rows),
+                        exact ? fmt::format(": {}", to_string(training.stop)) : "");
+  if (!exact)
+    text += fmt::format(
+        "{}{} on {} rows: {} by solves: {}\n", training.evaluations > 0 ? "             " : "",
+        result.plan.train_method, count(result.plan.train_rows),
+        plural(static_cast<Index>(training.history.size()), "gradient"), to_string(training.stop));
+  if (!training.bounds_hit.empty())
+    text += fmt::format("             at the edge of the allowed range: {}\n",
+                        fmt::join(training.bounds_hit, ", "));
+  return text;
+}
+
+std::string fit_text(const FitCommand& command, const LatentRun& run) {
+  const auto& result = run.result;
+  const auto& model = result.model;
+  std::string text = fmt::format("Data         {}: {}, {}, target {}\n", command.data.path,
+                                 plural(run.data.size(), "row"),
+                                 plural(run.data.dimension(), "input"), model.schema.target);
+  for (const auto& message : run.data.messages) text += fmt::format("             {}\n", message);
+  text += fmt::format("Likelihood   {}\n", wrapped(latent_target_text(model), 13));
+  text += fmt::format(
+      "Model        {}, kernel {}{}\n",
+      model.map_only ? "kernel logistic regression" : "Gaussian process, Laplace's approximation",
+      model.problem.kernel.text(), model.a.cols() > 1 ? ", one class against the rest" : "");
+  text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
+  text += training_text(result);
+  text += latent_hyperparameters_text(model);
+  if (result.likelihood.known)
+    text += fmt::format(
+        "Evidence     {}{} (log, Laplace's approximation)\n", number(result.likelihood.value, 7),
+        result.likelihood.method == "lanczos"
+            ? fmt::format(", 95 % interval {} to {}", number(result.likelihood.low, 7),
+                          number(result.likelihood.high, 7))
+            : "");
+  text +=
+      fmt::format("Mode         {} of Newton's method{}: {}\n", plural(result.newton_steps, "step"),
+                  result.iterations > 0
+                      ? fmt::format(", {} of the solves", plural(result.iterations, "iteration"))
+                      : "",
+                  to_string(result.stop));
+  text += latent_certificate_text(model);
+  text += fmt::format("Time         {} (training {}, solve {}); peak memory {}\n",
+                      duration(run.seconds), duration(result.training.seconds),
+                      duration(result.solve_seconds),
+                      format_bytes(static_cast<double>(peak_rss_bytes())));
+  text += run.held_out_text;
+  if (run.written)
+    text += fmt::format("Written      {0}\n\nNext: mercer predict {0} NEW.csv -o predictions.csv\n",
+                        command.model_path);
+  return text;
+}
+
+}  // namespace
+
+void settle_task(FitCommand& command, const Arguments& arguments) {
+  const bool own = command.likelihood != "auto" && command.likelihood != "gaussian";
+  if (command.method == "klr") {
+    if (command.task == "regression")
+      throw InvalidArgument("--method klr is kernel logistic regression, which learns classes");
+    command.task = "classification";
+    if (command.likelihood != "auto" && command.likelihood != "bernoulli-logit")
+      throw InvalidArgument("--method klr has the likelihood bernoulli-logit; leave the other out");
+  }
+  if (command.method == "krr") {
+    if (command.task == "classification")
+      throw InvalidArgument("--method krr is kernel ridge regression, which learns numbers");
+    command.task = "regression";
+    if (own) throw InvalidArgument("--method krr has Gaussian noise; leave --likelihood out");
+  }
+  if (own) {
+    const bool binary = likelihoods::make(command.likelihood)->is_binary();
+    if (command.task == "auto") command.task = binary ? "classification" : "regression";
+    if (binary != classifies(command))
+      throw InvalidArgument(fmt::format("--likelihood {} does not go with --task {}",
+                                        command.likelihood, command.task));
+  }
+  if (command.likelihood == "gaussian" && classifies(command))
+    throw InvalidArgument("--likelihood gaussian does not go with --task classification");
+  if (classifies(command) && !own) command.likelihood = "bernoulli-logit";
+  if (own || classifies(command)) refuse_regression_options(command, arguments);
+}
+
+bool is_latent(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
+               const Console& console) {
+  if (command.likelihood != "auto" && command.likelihood != "gaussian") return true;
+  const bool regression_only = arguments.given("--noise") || arguments.given("--mean") ||
+                               arguments.given("--noise-column") ||
+                               arguments.given("--count-column");
+  const auto& schema = data.schema;
+  if (command.task == "auto" && command.likelihood == "auto" && !regression_only &&
+      models::looks_like_classes(data)) {
+    const auto classes = models::find_classes(data);
+    console.note(fmt::format(
+        "the target {} has {}", data::shown(schema.target),
+        schema.target_levels.empty()
+            ? fmt::format("{} integer values: these are learned as classes "
+                          "(--task regression learns numbers)",
+                          classes.count())
+            : fmt::format("{} text values: these are learned as classes", classes.count())));
+    command.task = "classification";
+    command.likelihood = "bernoulli-logit";
+    refuse_regression_options(command, arguments);
+    return true;
+  }
+  if (!schema.target_levels.empty())
+    throw DataError(fmt::format(
+        "the target '{}' holds categories; --task classification learns them, or name a numeric "
+        "column with --target",
+        schema.target));
+  command.task = "regression";
+  return false;
+}
+
+int run_fit_latent(const FitCommand& command, data::Dataset data, const Console& console) {
+  const LatentRun run = execute(command, std::move(data), console);
+  for (const auto& warning : run.result.warnings) console.warn(warning);
+  if (run.result.training.loose_gradients > 0)
+    console.warn(
+        fmt::format("{} while learning came from solves that missed their tolerance; "
+                    "allow more --max-iterations, or try another --preconditioner",
+                    plural(run.result.training.loose_gradients, "gradient")));
+  if (!run.converged)
+    console.warn(fmt::format(
+        "the mode was not found to tolerance {} ({}): latent means may be off by {}; {}",
+        number(command.fit.method.tolerance, 3), to_string(run.result.stop),
+        number(run.result.model.certificate.mean_error_bound, 3),
+        run.written ? "the model was written all the same, as --keep-unconverged says"
+                    : "no model was written. Allow more --max-iterations, give a larger "
+                      "--tolerance, or keep it with --keep-unconverged"));
+  if (command.run.json)
+    print_json(fit_json(command, run));
+  else
+    print_out(fit_text(command, run));
+  if (run.result.interrupted()) return exit_interrupted;
+  return run.converged ? exit_ok : exit_tolerance;
+}
+
+}  // namespace mercer::cli

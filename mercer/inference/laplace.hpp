@@ -1,0 +1,120 @@
+// Laplace's approximation for any likelihood that factorises over the points, and for several
+// latent functions at once that share one kernel (one-vs-rest classes): the mode of the posterior
+// by Newton's method, the log evidence and, for small N, its exact gradient.
+//   psi(a) = sum log p(y | f) - 1/2 a'K a,  f = K a + offset;  at the mode a = g, the gradient of
+//   log p. A step is d = r - S B^-1 S K r with r = g - a and S = W^1/2: no N x N matrix is formed,
+//   and nothing is divided by W.
+//   log q(y) = psi - 1/2 log|B|,  B = I + S K S.
+//   Source: Rasmussen & Williams (2006), algorithms 3.1 and 5.1; Cutajar et al. (2016),
+//           supplement. W is the expected information where the observed one may be negative
+//           (student-t): Hartmann & Vanhatalo (2019).
+//   How good: for a log-concave likelihood the negative Hessian of psi is at least K^-1, so the
+//           latent mean anywhere is within sqrt(k**) sqrt(r'K r) of the one at the exact mode.
+#pragma once
+
+#include <memory>
+
+#include "mercer/inference/latent_system.hpp"
+#include "mercer/likelihoods/likelihood.hpp"
+
+namespace mercer::inference {
+
+/// Kernel and likelihood with their parameters. A value: copies have their own likelihood.
+struct LatentProblem {
+  LatentProblem(kernels::Kernel k, std::unique_ptr<likelihoods::Likelihood> l)
+      : kernel(std::move(k)), likelihood(std::move(l)) {}
+  LatentProblem(const LatentProblem& other)
+      : kernel(other.kernel), likelihood(other.likelihood->clone()) {}
+  LatentProblem& operator=(const LatentProblem& other) {
+    kernel = other.kernel;
+    likelihood = other.likelihood->clone();
+    return *this;
+  }
+  LatentProblem(LatentProblem&&) noexcept = default;
+  LatentProblem& operator=(LatentProblem&&) noexcept = default;
+  ~LatentProblem() = default;
+
+  kernels::Kernel kernel;
+  std::unique_ptr<likelihoods::Likelihood> likelihood;
+
+  /// Those of the kernel, then those of the likelihood.
+  Vector log_parameters() const;
+  void set_log_parameters(ConstVectorView theta);
+  std::vector<std::string> parameter_names() const;
+};
+
+/// N points; a column of y for every latent function.
+struct LatentData {
+  Matrix x;       // N x d
+  Matrix y;       // N x C
+  Vector offset;  // C: f = K a + offset
+  Index size() const { return x.rows(); }
+  Index functions() const { return y.cols(); }
+  LatentData rows(std::span<const Index> which) const;
+};
+
+struct NewtonOptions {
+  double tolerance = 1e-6;  // of the latent mean, by the bound above (absolute: f is of order 1)
+  double solve_tolerance = 1e-3;  // of the linear solve of a step, relative
+  int max_steps = 100;
+};
+
+template <class Visitor>
+void visit_fields(NewtonOptions& o, Visitor&& field) {
+  field("tolerance", o.tolerance, Positive{});
+  field("solve_tolerance", o.solve_tolerance, BelowOne{});
+  field("max_steps", o.max_steps, Positive{});
+}
+
+struct LaplaceMode {
+  Matrix a;                // N x C; empty: not found yet
+  Matrix f;                // K a + offset
+  Matrix w;                // curvature at f
+  double log_density = 0;  // sum log p(y | f)
+  double quadratic = 0;    // sum of a'K a
+  Vector residual;         // sqrt(r'K r) of every function: times sqrt(k**), the bound on its mean
+  StopReason stop = StopReason::iteration_limit;
+  int steps = 0;       // of Newton
+  int halvings = 0;    // of a step that went too far
+  int iterations = 0;  // of the solves
+  std::int64_t matvecs = 0;
+
+  double psi() const { return log_density - 0.5 * quadratic; }
+};
+
+/// From `start` (its a; zero when empty). On return the system's curvature is that of the mode.
+/// The observer is told the bound after every step.
+LaplaceMode find_mode(const LatentProblem& problem, const LatentData& data, LatentSystem& system,
+                      LaplaceMode start, const NewtonOptions& options,
+                      const Observer& observer = {});
+
+struct LaplaceEvidence {
+  double value = 0;  // log q(y)
+  Vector gradient;   // in problem.log_parameters(); empty when not asked for
+  LaplaceMode mode;
+};
+
+/// By Cholesky, exactly. N^3 (steps/3 + 1) flops a function.
+LaplaceEvidence exact_laplace(const LatentProblem& problem, const LatentData& data,
+                              bool with_gradient, const NewtonOptions& options = {},
+                              LaplaceMode start = {});
+
+/// What the gradients of an evidence need of the likelihood at the mode, N x C each.
+struct ModeSlopes {
+  Matrix gradient;         // g, of log p
+  Matrix curvature_ratio;  // (dW/df) / W
+  bool implicit = false;   // W depends on f
+};
+ModeSlopes mode_slopes(const LatentProblem& problem, const LatentData& data,
+                       const LaplaceMode& mode);
+
+/// The part of the gradient that belongs to the likelihood's own parameters:
+///   sum d log p - 1/2 sum Sigma_jj dW_j + (K s)'dg,
+/// with Sigma_jj W_j and K s given, N x C.
+Vector likelihood_gradient(const LatentProblem& problem, const LatentData& data,
+                           const LaplaceMode& mode, ConstMatrixView sigma_w, ConstMatrixView ks);
+
+double exact_laplace_bytes(Index n, Index functions);
+double exact_laplace_flops(Index n, Index functions);
+
+}  // namespace mercer::inference

@@ -1,0 +1,181 @@
+#include "mercer/inference/laplace_gradient.hpp"
+
+#include <algorithm>
+
+#include "mercer/core/error.hpp"
+
+namespace mercer::inference {
+namespace {
+
+// The probes of one estimate and their solves; columns run over functions, then probes.
+struct ProbeSolves {
+  Matrix r;   // N x C t
+  Matrix q;   // R r
+  Matrix kq;  // K q
+};
+
+Matrix stacked_root(const Matrix& root, Index probes) { return root.replicate(1, probes); }
+
+// A weighted mean over the probes of every function: column c of the result is
+// sum over s of weight(s) m(:, c + C s).
+template <class Derived>
+Matrix over_probes(const Eigen::MatrixBase<Derived>& m, Index functions, const Vector& weight) {
+  Matrix out = Matrix::Zero(m.rows(), functions);
+  for (Index s = 0; s < weight.size(); ++s)
+    out += weight(s) * m.middleCols(s * functions, functions);
+  return out;
+}
+
+class Estimator {
+ public:
+  Estimator(const LatentProblem& problem, const LatentData& data, IterativeLatentSystem& system,
+            const LaplaceMode& mode, double tolerance)
+      : problem_(problem),
+        data_(data),
+        system_(system),
+        mode_(mode),
+        slopes_(mode_slopes(problem, data, mode)),
+        root_(mode.w.cwiseSqrt()),
+        tolerance_(tolerance) {}
+
+  SystemReport solve_probes(Rng& rng, Index probes, Matrix& solutions, const Observer& observer);
+  /// The part of the gradient that is linear in the probes, each with its weight.
+  Vector from_probes(const Vector& weight, const Observer& observer, SystemReport& report);
+  /// The rest: 1/2 a'dK a, and what the likelihood's parameters do directly.
+  Vector exact_part() const;
+
+ private:
+  const LatentProblem& problem_;
+  const LatentData& data_;
+  IterativeLatentSystem& system_;
+  const LaplaceMode& mode_;
+  ModeSlopes slopes_;
+  Matrix root_;
+  double tolerance_;
+  ProbeSolves probes_;
+};
+
+SystemReport Estimator::solve_probes(Rng& rng, Index probes, Matrix& solutions,
+                                     const Observer& observer) {
+  const Index n = data_.size(), c = data_.functions();
+  probes_.r.resize(n, c * probes);
+  rng.fill_rademacher(probes_.r);
+  const Matrix scale = stacked_root(root_, probes);
+  const Matrix b = scale.cwiseProduct(probes_.r);
+  if (solutions.rows() != n * c || solutions.cols() != probes)
+    solutions = Matrix::Zero(n * c, probes);
+  const auto report = system_.solve(Eigen::Map<const Matrix>(b.data(), n * c, probes), solutions,
+                                    tolerance_, observer);
+  probes_.q = scale.cwiseProduct(Eigen::Map<const Matrix>(solutions.data(), n, c * probes));
+  return report;
+}
+
+Vector Estimator::from_probes(const Vector& weight, const Observer& observer,
+                              SystemReport& report) {
+  const Index n = data_.size(), c = data_.functions(), t = weight.size();
+  const Index p = problem_.kernel.num_parameters();
+  // -1/2 tr(R dK), and K q on the way.
+  Matrix u = probes_.r;
+  for (Index s = 0; s < t; ++s) u.middleCols(s * c, c) *= -0.5 * weight(s);
+  probes_.kq.resize(n, c * t);
+  Vector gradient(p);
+  system_.k().apply_with_gradient(u, probes_.q, probes_.kq, gradient);
+
+  const Matrix sigma_w = over_probes(probes_.kq.cwiseProduct(probes_.r), c, weight);
+  Matrix ks = Matrix::Zero(n, c);
+  if (slopes_.implicit) {
+    u = -0.5 * slopes_.curvature_ratio.cwiseProduct(sigma_w);
+    Matrix ku(n, c);
+    system_.multiply(u, ku);
+    const Matrix b = root_.cwiseProduct(ku);
+    Matrix v = Matrix::Zero(n * c, 1);
+    report = system_.solve(Eigen::Map<const Matrix>(b.data(), n * c, 1), v, tolerance_, observer);
+    const Matrix s = u - root_.cwiseProduct(Eigen::Map<const Matrix>(v.data(), n, c));
+    Vector implicit(p);
+    // The kernel is symmetric, so g may be the left factor: K s comes with it.
+    system_.k().apply_with_gradient(slopes_.gradient, s, ks, implicit);
+    gradient += implicit;
+  }
+  // Of the likelihood's parameters: all but sum d log p, which no probe has a part in.
+  const Vector all = likelihood_gradient(problem_, data_, mode_, sigma_w, ks);
+  const Matrix none = Matrix::Zero(n, c);
+  Vector out(p + all.size());
+  out.head(p) = gradient;
+  out.tail(all.size()) = all - likelihood_gradient(problem_, data_, mode_, none, none);
+  return out;
+}
+
+Vector Estimator::exact_part() const {
+  const Index n = data_.size(), c = data_.functions(), p = problem_.kernel.num_parameters();
+  const Matrix none = Matrix::Zero(n, c);
+  const Vector own = likelihood_gradient(problem_, data_, mode_, none, none);
+  Vector out(p + own.size());
+  Matrix ka(n, c);
+  Vector gradient(p);
+  const Matrix half = 0.5 * mode_.a;
+  system_.k().apply_with_gradient(half, mode_.a, ka, gradient);
+  out.head(p) = gradient;
+  out.tail(own.size()) = own;
+  return out;
+}
+
+}  // namespace
+
+LaplaceGradient::LaplaceGradient(const LatentData& data, LaplaceEstimatorOptions options)
+    : data_(data), options_(std::move(options)) {
+  validate(options_);
+}
+LaplaceGradient::~LaplaceGradient() = default;
+
+LaplaceEstimate LaplaceGradient::estimate(const LatentProblem& problem, double tolerance,
+                                          bool with_error, const Observer& observer) {
+  LaplaceEstimate out;
+  IterativeLatentSystem system(problem.kernel, data_.x, options_.system);
+  NewtonOptions newton;
+  newton.tolerance = tolerance;
+  newton.solve_tolerance = std::min(0.5, std::max(tolerance, 1e-3));
+  LaplaceMode start;
+  start.a = state_.mode;
+  out.mode = find_mode(problem, data_, system, std::move(start), newton, observer);
+  out.stop = out.mode.stop;
+  if (out.stop == StopReason::interrupted) return out;
+
+  const Index t = options_.probes;
+  Estimator estimator(problem, data_, system, out.mode, tolerance);
+  const auto stream = static_cast<std::uint64_t>(options_.fresh ? state_.estimates : 0);
+  Rng rng(options_.seed, "laplace probes", stream);
+  // The same probes are warm starts of each other; new ones are not.
+  Matrix solutions = options_.fresh ? Matrix() : state_.solutions;
+  auto report = estimator.solve_probes(rng, t, solutions, observer);
+  const auto note = [&](const SystemReport& r) {
+    out.iterations = std::max(out.iterations, r.iterations);
+    out.relative_residual = std::max(out.relative_residual, r.relative_residual);
+    if (r.stop != StopReason::converged) out.stop = r.stop;
+  };
+  note(report);
+  if (out.stop == StopReason::interrupted) return out;
+
+  const double share = 1 / static_cast<double>(t);
+  SystemReport adjoint;
+  Vector gradient = estimator.from_probes(Vector::Constant(t, share), observer, adjoint);
+  note(adjoint);
+  if (out.stop == StopReason::interrupted) return out;
+  gradient += estimator.exact_part();
+  if (with_error && t > 1) {
+    // Half of the probes against the other half: the mean is zero, the variance that of the mean.
+    Vector signs(t);
+    for (Index s = 0; s < t; ++s) signs(s) = s % 2 == 0 ? share : -share;
+    if (t % 2 == 1) signs(t - 1) = 0;
+    out.standard_error = estimator.from_probes(signs, observer, adjoint).cwiseAbs();
+    note(adjoint);
+    if (out.stop == StopReason::interrupted) return out;
+  }
+  out.gradient = std::move(gradient);
+  out.matvecs = system.products();
+  state_.mode = out.mode.a;
+  state_.solutions = std::move(solutions);
+  ++state_.estimates;
+  return out;
+}
+
+}  // namespace mercer::inference

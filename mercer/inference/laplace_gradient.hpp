@@ -1,0 +1,66 @@
+// The gradient of a Laplace approximation's log evidence by solves only, for any number of points.
+// With R = (K + W^-1)^-1 = S B^-1 S and Rademacher probes r, q = R r:
+//   tr(R dK)      ~ mean of q'dK r
+//   Sigma_jj W_j  ~ mean of (K q)_j r_j,  Sigma = (K^-1 + W)^-1
+//   u = -1/2 Sigma_jj dW_j, s = u - R K u (one adjoint solve for all parameters):
+//   d log q       = 1/2 a'dK a - 1/2 tr(R dK) + s'dK g.
+//   Source: Cutajar et al. (2016), supplement; the adjoint form: design notes, section 7.
+//           Unbiased but for the tolerances of the mode and of the solves.
+//   Cost:   Newton's method from the last mode, probes + 1 solves a function, two passes with
+//           derivatives (and two more for the standard error).
+#pragma once
+
+#include <memory>
+
+#include "mercer/inference/laplace.hpp"
+
+namespace mercer::inference {
+
+struct LaplaceEstimatorOptions {
+  Index probes = 8;
+  bool fresh = false;  // new probes for every estimate instead of the same again
+  SystemChoice system;
+  std::uint64_t seed = 0;
+};
+
+template <class Visitor>
+void visit_fields(LaplaceEstimatorOptions& o, Visitor&& field) {
+  field("probes", o.probes, Positive{});
+}
+
+struct LaplaceEstimate {
+  Vector gradient;        // in problem.log_parameters(); empty when stopped by the observer
+  Vector standard_error;  // from one contrast of the probes; empty when not asked for
+  LaplaceMode mode;
+  int iterations = 0;  // of the solves for probes, the most; Newton's are in the mode
+  double relative_residual = 0;
+  StopReason stop = StopReason::converged;
+  std::int64_t matvecs = 0;
+};
+
+class LaplaceGradient {
+ public:
+  /// The data must outlive this.
+  LaplaceGradient(const LatentData& data, LaplaceEstimatorOptions options);
+  ~LaplaceGradient();
+
+  /// `tolerance` is relative for the solves and absolute for the mode's bound.
+  LaplaceEstimate estimate(const LatentProblem& problem, double tolerance, bool with_error,
+                           const Observer& observer = {});
+
+  /// What the next estimate depends on besides its arguments, to resume from.
+  struct State {
+    Matrix mode;       // a of the last estimate
+    Matrix solutions;  // B^-1 S r of its probes, stacked
+    int estimates = 0;
+  };
+  const State& state() const { return state_; }
+  void resume(State state) { state_ = std::move(state); }
+
+ private:
+  const LatentData& data_;
+  LaplaceEstimatorOptions options_;
+  State state_;
+};
+
+}  // namespace mercer::inference

@@ -1,0 +1,89 @@
+// Solves with B = I + W^1/2 K W^1/2 for latent functions that share the kernel matrix K but have
+// each its own curvature W: what every step of Newton's method and every gradient of a Laplace
+// approximation need. The C functions are stacked into one vector of N C entries; a product with
+// all of them is one block product with K.
+//   Source: Rasmussen & Williams (2006), section 3.4.3; Cutajar et al. (2016), supplement.
+//   Cost:   dense: N^3/3 flops a function and 8 N^2 (1 + C) bytes. iterative: one block product
+//           an iteration; K is never stored unless the operator does.
+// B has eigenvalues of at least 1 and nothing is ever divided by W, which may be zero.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "mercer/inference/system.hpp"
+
+namespace mercer::inference {
+
+class LatentSystem {
+ public:
+  virtual ~LatentSystem() = default;
+  virtual Index points() const = 0;
+  /// kv = K v; N x any number of columns.
+  virtual void multiply(ConstMatrixView v, MatrixView kv) const = 0;
+  /// W, N x C, not negative; before the first solve and whenever it changes.
+  virtual void set_curvature(ConstMatrixView w) = 0;
+  /// X = B^-1 B0 for t stacked right-hand sides (N C x t), to `tolerance` in the residual; X is the
+  /// first guess.
+  virtual SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance,
+                             const Observer& observer = {}) const = 0;
+  /// Single-column products with K so far.
+  virtual std::int64_t products() const = 0;
+};
+
+/// By Cholesky of every B; the reference, and the quickest for small N.
+class DenseLatentSystem final : public LatentSystem {
+ public:
+  DenseLatentSystem(const kernels::Kernel& kernel, const Matrix& x);
+  Index points() const override { return k_.rows(); }
+  void multiply(ConstMatrixView v, MatrixView kv) const override;
+  void set_curvature(ConstMatrixView w) override;
+  SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance,
+                     const Observer& observer = {}) const override;
+  std::int64_t products() const override { return products_; }
+
+  const Matrix& k() const { return k_; }
+  /// Sum over the functions of log|B|.
+  double log_det() const;
+  /// B^-1 of function c; the factor is spent.
+  Matrix inverse(Index c);
+
+ private:
+  Matrix k_, root_;  // root_: W^1/2
+  std::vector<linalg::Cholesky> factors_;
+  mutable std::int64_t products_ = 0;
+};
+
+/// By preconditioned conjugate gradients. With the preconditioner "auto", P = I + W^1/2 F F' W^1/2
+/// with F a randomly pivoted Cholesky factor of K that is kept while W changes; any other name is
+/// built for K + W^-1 and rewritten for B, anew for every W.
+class IterativeLatentSystem final : public LatentSystem {
+ public:
+  /// `choice`: solver, preconditioner, operator, precision, iterations at most.
+  IterativeLatentSystem(const kernels::Kernel& kernel, const Matrix& x, SystemChoice choice);
+  ~IterativeLatentSystem() override;
+  Index points() const override;
+  void multiply(ConstMatrixView v, MatrixView kv) const override;
+  void set_curvature(ConstMatrixView w) override;
+  SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance,
+                     const Observer& observer = {}) const override;
+  std::int64_t products() const override;
+
+  /// K itself, in double.
+  const operators::KernelOperator& k() const;
+  /// B of all functions, and P close to it, of the last curvature; P may be null.
+  const linalg::LinearOperator& b() const;
+  const linalg::Preconditioner* preconditioner() const;
+  /// Named "none" when there is none.
+  const preconditioners::BuildReport& preconditioner_report() const;
+  double build_seconds() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Rank of the low-rank part of "auto": max(100, 4 sqrt(N)), at most `most` and N.
+Index latent_rank(Index n, Index most);
+
+}  // namespace mercer::inference

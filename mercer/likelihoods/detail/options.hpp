@@ -1,0 +1,31 @@
+// Options of a likelihood as users type them, and checks of its parameters.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/types.hpp"
+
+namespace mercer::likelihoods::detail {
+
+inline void refuse_options(std::string_view name, std::string_view options) {
+  if (!options.empty())
+    throw InvalidArgument(
+        fmt::format("the likelihood '{}' has no options, but '{}' follows it", name, options));
+}
+
+/// exp(theta) of the one parameter of a likelihood.
+inline double only_parameter(std::string_view name, ConstVectorView theta) {
+  if (theta.size() != 1)
+    throw DimensionMismatch("likelihood: parameters given", theta.size(),
+                            fmt::format("parameters of {}", name), 1);
+  const double value = std::exp(theta(0));
+  if (!std::isnormal(value))
+    throw InvalidArgument(fmt::format("{}: the log parameter {} is out of range", name, theta(0)));
+  return value;
+}
+
+}  // namespace mercer::likelihoods::detail

@@ -1,0 +1,36 @@
+// Classes of a target: which values there are, what they are called, and whether a column of
+// numbers means classes at all.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mercer/data/dataset.hpp"
+
+namespace mercer::models {
+
+/// More than this are refused: each class has a latent function of its own.
+inline constexpr Index kMostClasses = 100;
+
+/// Labels and the numbers they are coded as, ascending; text labels are coded 0, 1, ...
+struct Classes {
+  std::vector<std::string> labels;
+  Vector values;
+
+  Index count() const { return values.size(); }
+  /// Latent functions: one for two classes (of the second), else one a class.
+  Index functions() const { return count() == 2 ? 1 : count(); }
+  /// The place of a value, unset when it is none of them.
+  std::optional<Index> find(double value) const;
+  /// 0 and 1, N x functions(). Throws DataError when a value is no class.
+  Matrix indicators(ConstVectorView target) const;
+};
+
+/// Throws DataError when there are more than kMostClasses, or a number is not an integer.
+Classes find_classes(const data::Dataset& data);
+
+/// True when a target of numbers looks like classes: integers, at most ten of them, each in five
+/// rows or more on average. Text always does.
+bool looks_like_classes(const data::Dataset& data);
+
+}  // namespace mercer::models

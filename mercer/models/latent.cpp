@@ -1,0 +1,397 @@
+#include "mercer/models/latent.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+
+#include "mercer/core/checksum.hpp"
+#include "mercer/core/error.hpp"
+#include "mercer/core/timer.hpp"
+#include "mercer/inference/log_determinant.hpp"
+#include "mercer/krylov/kernel_cg.hpp"
+#include "mercer/models/latent_training.hpp"
+#include "mercer/models/model_parts.hpp"
+#include "mercer/models/version.hpp"
+
+namespace mercer::models {
+namespace {
+
+// The log determinant of an iterative fit, for its likelihood.
+constexpr Index kLikelihoodProbes = 10;
+
+// Counts and outliers: what the likelihood cannot observe is named by its row.
+void check_target(const likelihoods::Likelihood& likelihood, const data::Dataset& data) {
+  for (Index i = 0; i < data.size(); ++i)
+    if (const auto why = likelihood.fault(data.target(i)); !why.empty())
+      throw DataError(
+          fmt::format("the target '{}' holds {} (row {} of those used): with the "
+                      "likelihood {} it {}",
+                      data.schema.target, data.target(i), i + 1, likelihood.text(), why));
+}
+
+// Options, classes and targets that do not go with the likelihood are refused.
+void check_request(const data::Dataset& data, const LatentFitOptions& options,
+                   const Classes& classes, const likelihoods::Likelihood& likelihood) {
+  if (likelihood.is_binary() != (classes.count() > 0))
+    throw InvalidArgument(fmt::format(
+        "the likelihood {} is {}", options.likelihood,
+        likelihood.is_binary() ? "one of classes; say --task classification"
+                               : "not one of classes; give bernoulli-logit or bernoulli-probit"));
+  if (options.method.mean != "zero")
+    throw InvalidArgument("--mean is that of Gaussian regression; leave it out with a likelihood");
+  if (options.method.noise)
+    throw InvalidArgument(
+        "--noise is that of Gaussian regression; the likelihood has its own spread");
+  if (data.noise.variance.size() > 0 || data.noise.count.size() > 0)
+    throw InvalidArgument("noise and count columns are those of Gaussian regression");
+  if (classes.count() == 0) check_target(likelihood, data);
+}
+
+// Throws DataError when all rows have the same class.
+std::vector<std::string> class_warnings(const Classes& classes, const Matrix& y) {
+  std::vector<std::string> out;
+  const auto rows = static_cast<double>(y.rows());
+  for (Index c = 0; c < classes.count(); ++c) {
+    const double members =
+        classes.count() > 2 ? y.col(c).sum() : (c == 1 ? y.sum() : rows - y.sum());
+    const auto& label = classes.labels[static_cast<std::size_t>(c)];
+    if (members == rows)
+      throw DataError(
+          fmt::format("all rows to learn from have class '{}'; there is nothing to learn", label));
+    if (members == 0)
+      out.push_back(fmt::format("no row to learn from has class '{}'", label));
+    else if (members == 1)
+      out.push_back(
+          fmt::format("class '{}' has one row only; what is said of it rests on that row", label));
+  }
+  return out;
+}
+
+inference::LatentProblem start_problem(const LatentFitOptions& options, ConstMatrixView x,
+                                       std::unique_ptr<likelihoods::Likelihood> likelihood) {
+  // The kernel's start values are those of regression on a target of variance one.
+  Vector unit(x.rows());
+  for (Index i = 0; i < unit.size(); ++i) unit(i) = i % 2 == 0 ? 1 : -1;
+  auto kernel = models::start_problem(options.method, x, unit).kernel;
+  return {std::move(kernel), std::move(likelihood)};
+}
+
+std::uint64_t run_identity(const data::Dataset& data, const LatentFitOptions& options,
+                           const Plan& plan) {
+  const auto& m = options.method;
+  const auto& t = options.train;
+  const std::string text =
+      fmt::format("latent|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
+                  options.likelihood, m.kernel, fmt::join(m.lengthscale, ","),
+                  m.signal_variance.value_or(-1), m.seed, t.train, t.steps.value_or(-1), t.restarts,
+                  t.probes, options.standardize) +
+      fmt::format("|{}|{}|{}|{}", plan.train_method, plan.train_rows, plan.start_rows,
+                  identity_of(plan.train_system));
+  return fingerprint(text.data(), text.size());
+}
+
+std::unique_ptr<inference::LatentSystem> make_system(const inference::LatentProblem& problem,
+                                                     const Matrix& x,
+                                                     const inference::SystemChoice& choice) {
+  if (choice.solver == "cholesky")
+    return std::make_unique<inference::DenseLatentSystem>(problem.kernel, x);
+  return std::make_unique<inference::IterativeLatentSystem>(problem.kernel, x, choice);
+}
+
+struct Solved {
+  inference::LaplaceMode mode;
+  std::unique_ptr<inference::LatentSystem> system;
+};
+
+// Kernel conjugate gradients: the same mode, in the function space. A gap of g above the least loss
+// is a distance of at most sqrt(2 g) in the norm of that space.
+inference::LaplaceMode kernel_cg_mode(const inference::LatentProblem& problem,
+                                      const inference::LatentData& data,
+                                      const inference::SystemChoice& choice,
+                                      const ProgressCallback& progress, StopReason& stop,
+                                      int& iterations) {
+  if (problem.likelihood->text() != "bernoulli-logit")
+    throw InvalidArgument(fmt::format(
+        "--solver kcg minimises the logistic loss; the likelihood {} is for cg or cholesky",
+        problem.likelihood->text()));
+  const auto k = inference::make_operators(problem.kernel, data.x, choice.op,
+                                           inference::SolvePrecision::float64);
+  inference::LaplaceMode start;
+  start.a = Matrix::Zero(data.size(), data.functions());
+  const Matrix signs = (2 * data.y.array() - 1).matrix();
+  krylov::KernelCgOptions options;
+  options.tolerance = choice.tolerance;
+  options.max_iterations = choice.max_iterations;
+  const auto result = krylov::kernel_cg(
+      *k.exact, {krylov::KernelLoss::logistic, 1.0}, signs, start.a, options,
+      [&](const Iteration& it) {
+        return progress ? progress({"solve", -1,
+                                    fmt::format("iteration {}, relative gap {:.1e}", it.number,
+                                                it.value)})
+                        : Action::proceed;
+      });
+  stop = result.stop;
+  iterations = result.iterations;
+  start.matvecs = result.matvecs;
+  return start;
+}
+
+Solved solve(const inference::LatentProblem& problem, const inference::LatentData& data,
+             const Plan& plan, double tolerance, inference::LaplaceMode start,
+             const ProgressCallback& progress) {
+  Solved out;
+  auto choice = plan.system;
+  const bool by_kernel_cg = choice.solver == "kcg";
+  StopReason stop = StopReason::converged;
+  int iterations = 0;
+  std::int64_t products = 0;
+  inference::NewtonOptions options;
+  options.tolerance = tolerance;
+  if (by_kernel_cg) {
+    choice.solver = "cg";
+    start = kernel_cg_mode(problem, data, plan.system, progress, stop, iterations);
+    if (stop == StopReason::interrupted) throw Interrupted("interrupted during the iterations");
+    products = start.matvecs;
+    options.tolerance = 1e300;  // found: only measured
+  }
+  out.system = make_system(problem, data.x, choice);
+  out.mode = inference::find_mode(
+      problem, data, *out.system, std::move(start), options, [&](const Iteration& it) {
+        return progress ? progress({"solve", -1, fmt::format("Newton step {}", it.number)})
+                        : Action::proceed;
+      });
+  if (out.mode.stop == StopReason::interrupted)
+    throw Interrupted("interrupted while the mode was being found");
+  if (by_kernel_cg) {
+    out.mode.stop = stop;
+    out.mode.iterations = iterations;
+    out.mode.matvecs += products;
+  }
+  return out;
+}
+
+LatentModel solved_model(const inference::LatentProblem& problem, const inference::LatentData& data,
+                         const inference::LaplaceMode& mode) {
+  LatentModel model;
+  model.problem = problem;
+  model.x = data.x;
+  model.a = mode.a;
+  model.w = mode.w;
+  model.offset = data.offset;
+  model.certificate.residual = mode.residual;
+  model.certificate.mean_error_bound =
+      std::sqrt(problem.kernel.diagonal(data.x).maxCoeff()) * mode.residual.maxCoeff();
+  model.certificate.rigorous = problem.likelihood->log_concave();
+  return model;
+}
+
+LikelihoodValue evidence_of(const Solved& solved, std::uint64_t seed,
+                            const ProgressCallback& progress) {
+  LikelihoodValue out;
+  out.rows = solved.mode.a.rows();
+  const double psi = solved.mode.psi();
+  if (const auto* dense = dynamic_cast<inference::DenseLatentSystem*>(solved.system.get())) {
+    out.known = true;
+    out.method = "cholesky";
+    out.value = out.low = out.high = psi - 0.5 * dense->log_det();
+    return out;
+  }
+  const auto& system = dynamic_cast<const inference::IterativeLatentSystem&>(*solved.system);
+  out.method = "none";
+  if (system.preconditioner() == nullptr) {
+    out.reason = "its log determinant needs a preconditioner";
+    return out;
+  }
+  inference::LogDeterminant det;
+  try {
+    det = inference::log_determinant(
+        system.b(), *system.preconditioner(),
+        {.probes = kLikelihoodProbes, .tolerance = 1e-3, .max_iterations = 300, .seed = seed},
+        [&](const Iteration&) {
+          return progress ? progress({"likelihood", -1, ""}) : Action::proceed;
+        });
+  } catch (const InvalidArgument&) {
+    out.reason = "this preconditioner has no log determinant";
+    return out;
+  }
+  if (det.stop == StopReason::interrupted) throw Interrupted("interrupted at the likelihood");
+  if (!det.positive) {
+    out.reason = "the quadrature of its log determinant broke down";
+    return out;
+  }
+  const boost::math::students_t t(static_cast<double>(kLikelihoodProbes - 1));
+  const double half = 0.5 * (boost::math::quantile(t, 0.975) * det.probe_error + det.solver_error);
+  out.known = true;
+  out.method = "lanczos";
+  out.value = psi - 0.5 * det.value;
+  out.low = out.value - half;
+  out.high = out.value + half;
+  out.probe_error = 0.5 * det.probe_error;
+  out.solver_error = 0.5 * det.solver_error;
+  return out;
+}
+
+nlohmann::json fit_record(const data::Dataset& data, const LatentFitOptions& options,
+                          const LatentFitResult& result) {
+  const auto& likelihood = result.likelihood;
+  nlohmann::json record = {{"data_hash", fmt::format("{:016x}", data.fingerprint)},
+                           {"rows_read", data.rows_read},
+                           {"standardize", options.standardize},
+                           {"seed", options.method.seed},
+                           {"kernel", options.method.kernel},
+                           {"train", options.train.train},
+                           {"train_method", result.plan.train_method},
+                           {"train_rows", result.plan.train_rows},
+                           {"steps", result.training.steps},
+                           {"bounds_hit", result.training.bounds_hit},
+                           {"newton_steps", result.newton_steps},
+                           {"stop", std::string(to_string(result.stop))},
+                           {"likelihood_method", likelihood.method}};
+  record["log_marginal_likelihood"] =
+      likelihood.known ? nlohmann::json(likelihood.value) : nlohmann::json(nullptr);
+  return record;
+}
+
+ClassificationScores score(LatentModel model, const LatentValidation& validation) {
+  PredictOptions options;
+  options.variance.method = model.map_only ? "none" : "vecchia";
+  options.variance.check_rows = 0;
+  const LatentPredictor predictor(std::move(model), options);
+  const auto& classes = predictor.model().classes;
+  std::vector<Index> truth;
+  for (const double value : validation.target) {
+    const auto place = classes.find(value);
+    if (!place)
+      throw DataError(
+          fmt::format("the validation file holds class {}, which is not learned", value));
+    truth.push_back(*place);
+  }
+  ClassScoreKeeper keeper;
+  keeper.add(predictor.predict(validation.inputs).probabilities, truth);
+  return keeper.scores();
+}
+
+data::Scaling latent_scaling(const data::Dataset& data, const LatentFitOptions& options,
+                             const likelihoods::Likelihood& likelihood) {
+  auto scaling = options.standardize ? data::fit_scaling(data.inputs, data.target)
+                                     : data::Scaling::identity(data.inputs.cols());
+  if (!likelihood.scalable()) {
+    scaling.target_mean = 0;
+    scaling.target_sd = 1;
+  }
+  return scaling;
+}
+
+// Inputs, targets and offsets on the scale the model works on.
+inference::LatentData latent_data(const data::Dataset& data, const Classes& classes,
+                                  const likelihoods::Likelihood& likelihood,
+                                  const data::Scaling& scaling) {
+  inference::LatentData out;
+  out.x = data.inputs;
+  scaling.scale_inputs(out.x);
+  if (classes.count() > 0) {
+    out.y = classes.indicators(data.target);
+  } else {
+    Vector y = data.target;
+    scaling.scale_target(y);
+    out.y = y;
+  }
+  out.offset.resize(out.y.cols());
+  for (Index c = 0; c < out.y.cols(); ++c) out.offset(c) = likelihood.offset(out.y.col(c));
+  return out;
+}
+
+void report(const Solved& solved, LatentFitResult& result) {
+  result.stop = solved.mode.stop;
+  result.newton_steps = solved.mode.steps;
+  result.halvings = solved.mode.halvings;
+  result.iterations = solved.mode.iterations;
+  result.matvecs = solved.mode.matvecs;
+  if (const auto* system =
+          dynamic_cast<const inference::IterativeLatentSystem*>(solved.system.get()))
+    result.preconditioner = system->preconditioner_report();
+  else
+    result.preconditioner.name = "none";
+}
+
+}  // namespace
+
+LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& options,
+                           const Classes& classes, const ProgressCallback& progress,
+                           const LatentValidation* validation) {
+  check(options.method);
+  check(options.train);
+  const Timer timer;
+  auto likelihood = likelihoods::make(options.likelihood);
+  check_request(data, options, classes, *likelihood);
+
+  LatentFitResult result;
+  const auto scaling = latent_scaling(data, options, *likelihood);
+  const auto rows = latent_data(data, classes, *likelihood, scaling);
+  if (classes.count() > 0) result.warnings = class_warnings(classes, rows.y);
+  auto problem = start_problem(options, rows.x, std::move(likelihood));
+  result.plan =
+      plan_latent(problem.kernel, rows.x, rows.functions(), options.method, options.train);
+
+  const auto finish_model = [&](LatentModel model) {
+    model.schema = data.schema;
+    model.scaling = scaling;
+    model.classes = classes;
+    model.map_only = options.map_only;
+    model.method = options.method;
+    return model;
+  };
+  inference::LaplaceMode start;
+  if (result.plan.trains) {
+    LatentStepObserver on_step;
+    if (validation != nullptr)
+      on_step = [&](const inference::LatentProblem& here, int step, double seconds) {
+        const auto solved = solve(here, rows, result.plan, 1e-3, start, {});
+        start.a = solved.mode.a;
+        validation->on_step(
+            {step, seconds,
+             score(finish_model(solved_model(here, rows, solved.mode)), *validation)});
+      };
+    auto trained = train_latent(problem, rows, result.plan, options.train, options.method.seed,
+                                run_identity(data, options, result.plan), progress, on_step);
+    problem = std::move(trained.problem);
+    result.training = std::move(trained.report);
+    start = std::move(trained.mode);
+  }
+
+  const Timer solving;
+  auto solved =
+      solve(problem, rows, result.plan, options.method.tolerance, std::move(start), progress);
+  report(solved, result);
+  result.solve_seconds = solving.seconds();
+  result.model = finish_model(solved_model(problem, rows, solved.mode));
+  result.likelihood = evidence_of(solved, options.method.seed, progress);
+  result.model.record = fit_record(data, options, result);
+  result.seconds = timer.seconds();
+  return result;
+}
+
+void LatentScoreKeeper::add(ConstVectorView target, const LatentPredictions& predictions,
+                            ConstVectorView log_density) {
+  plain_.add(target, predictions.mean, Vector());
+  n_ += target.size();
+  log_density_ += log_density.sum();
+  for (Index i = 0; i < target.size(); ++i) {
+    inside90_ += predictions.q05(i) <= target(i) && target(i) <= predictions.q95(i);
+    inside95_ += predictions.q025(i) <= target(i) && target(i) <= predictions.q975(i);
+  }
+}
+
+RegressionScores LatentScoreKeeper::scores() const {
+  auto out = plain_.scores();
+  out.has_sd = true;
+  out.crps = std::numeric_limits<double>::quiet_NaN();
+  const auto n = static_cast<double>(std::max<Index>(n_, 1));
+  out.nll = -log_density_ / n;
+  out.coverage90 = static_cast<double>(inside90_) / n;
+  out.coverage95 = static_cast<double>(inside95_) / n;
+  return out;
+}
+
+}  // namespace mercer::models

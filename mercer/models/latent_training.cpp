@@ -1,0 +1,434 @@
+#include "mercer/models/latent_training.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
+#include "mercer/core/timer.hpp"
+#include "mercer/inference/laplace_gradient.hpp"
+#include "mercer/optim/lbfgs.hpp"
+#include "mercer/optim/replay.hpp"
+#include "mercer/optim/stochastic.hpp"
+
+namespace mercer::models {
+namespace {
+
+constexpr double kLogBound = 11.512925464970229;  // 1e-5 .. 1e5 around the start
+// Signal variance of classes, at most: |f| = 10 is already a chance of 5e-5. Where classes can be
+// separated, Laplace's evidence likes it without bound, and its predictions come near 1/2.
+constexpr double kMostClassVariance = 100;
+constexpr Index kStartRows = 500;  // of the several starts
+constexpr int kExactSteps = 100, kDescentSteps = 40;
+constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
+constexpr int kMeasureEvery = 5;  // steps of a descent between measurements of the noise
+constexpr double kAdamRate = 0.1;
+constexpr double kCheckpointSeconds = 1.0;
+// An exact evaluation may take so long by estimate while learning on all rows.
+constexpr double kLongEvaluation = 2.0;
+constexpr Index kMostExactRows = 2000;
+
+inference::NewtonOptions exact_newton() { return {.tolerance = 1e-5, .solve_tolerance = 1e-3}; }
+
+class Trainer {
+ public:
+  Trainer(const inference::LatentProblem& start, const inference::LatentData& data,
+          const Plan& plan, const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
+          const ProgressCallback& progress, const LatentStepObserver& on_step)
+      : problem_(start),
+        data_(data),
+        plan_(plan),
+        options_(options),
+        seed_(seed),
+        identity_(identity),
+        progress_(progress),
+        on_step_(on_step),
+        order_(Rng(seed, "subset").permutation(data.size())) {
+    set_bounds();
+    load_checkpoint();
+  }
+
+  LatentTraining run();
+
+ private:
+  inference::LatentData rows(Index count) const {
+    return count >= data_.size()
+               ? data_
+               : data_.rows(std::span(order_).first(static_cast<std::size_t>(count)));
+  }
+  void set_bounds();
+  Vector random_start(int index) const;
+  optim::MinimizeResult climb(const inference::LatentData& rows, const Vector& start,
+                              const std::string& stage);
+  Vector learn_exactly();
+  void descend(const Vector& start);
+  optim::NoisyGradient noisy_gradient(inference::LaplaceGradient& estimator, ConstVectorView theta,
+                                      int step, int steps);
+  void load_checkpoint();
+  void write_checkpoint();
+  void tell(ConstVectorView theta);
+
+  inference::LatentProblem problem_;
+  const inference::LatentData& data_;
+  const Plan& plan_;
+  const TrainOptions& options_;
+  std::uint64_t seed_, identity_;
+  const ProgressCallback& progress_;
+  const LatentStepObserver& on_step_;
+  std::vector<Index> order_;
+  optim::Box box_;
+  optim::ReplayLog log_;
+  // Of a descent: [gradient; standard error] of every step, and what the next depends on.
+  Matrix history_;
+  inference::LaplaceGradient::State state_;
+  Matrix warm_;  // the last exact mode, of the climb with this number
+  int warm_climb_ = 0, climb_ = 0;
+  Timer since_checkpoint_, timer_;
+  double outside_ = 0;
+  int told_ = 0;
+  TrainReport report_;
+  inference::LaplaceMode mode_;
+  LikelihoodValue likelihood_;
+};
+
+void Trainer::set_bounds() {
+  const Vector theta = problem_.log_parameters();
+  Vector upper = theta.array() + kLogBound;
+  const auto& kernel = problem_.kernel;
+  if (problem_.likelihood->is_binary() && kernel.stationary()) {
+    const auto variances = kernel.is_variance();
+    for (std::size_t i = 0; i < variances.size(); ++i) {
+      const auto p = static_cast<Index>(i);
+      if (variances[i]) upper(p) = std::max(std::log(kMostClassVariance), theta(p));
+    }
+  }
+  box_ = optim::Box(theta.array() - kLogBound, upper);
+}
+
+Vector Trainer::random_start(int index) const {
+  Rng rng(seed_, "restart", static_cast<std::uint64_t>(index));
+  Vector theta = problem_.log_parameters();
+  const auto lengths = problem_.kernel.is_lengthscale();
+  const double common = 0.7 * rng.normal();
+  for (Index i = 0; i < theta.size(); ++i) {
+    const bool length =
+        i < problem_.kernel.num_parameters() && lengths[static_cast<std::size_t>(i)];
+    theta(i) += length ? common + 0.4 * rng.normal() : 0.7 * rng.normal();
+  }
+  return box_.inside(theta);
+}
+
+void Trainer::tell(ConstVectorView theta) {
+  if (!on_step_) return;
+  const Timer outside;
+  auto here = problem_;
+  here.set_log_parameters(theta);
+  on_step_(here, told_++, timer_.seconds() - outside_);
+  outside_ += outside.seconds();
+}
+
+optim::MinimizeResult Trainer::climb(const inference::LatentData& rows, const Vector& start,
+                                     const std::string& stage) {
+  const double share = 1 / static_cast<double>(rows.y.size());
+  auto problem = problem_;
+  ++climb_;
+  // A resumed run begins its first evaluation where the interrupted one would have.
+  inference::LaplaceMode warm;
+  if (warm_climb_ == climb_) warm.a = warm_;
+  Vector best = start;
+  double best_value = HUGE_VAL;
+  const bool all = rows.size() == data_.size();
+  const optim::Objective live = [&](ConstVectorView theta, VectorView gradient) {
+    problem.set_log_parameters(theta);
+    auto evidence = inference::exact_laplace(problem, rows, true, exact_newton(), warm);
+    warm = std::move(evidence.mode);
+    warm_ = warm.a;
+    warm_climb_ = climb_;
+    gradient = -share * evidence.gradient;
+    return -share * evidence.value;
+  };
+  const optim::Objective logged = log_.record(live, [&](const optim::ReplayLog&) {
+    if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
+  });
+  const optim::Objective watched = [&](ConstVectorView theta, VectorView gradient) {
+    const double value = logged(theta, gradient);
+    if (value < best_value) {
+      best_value = value;
+      best = theta;
+    }
+    return value;
+  };
+  optim::LbfgsOptions options;
+  options.max_iterations = options_.steps.value_or(kExactSteps);
+  options.value_tolerance = 1e-7;
+  auto result = optim::lbfgs(watched, start, box_, options, [&](const Iteration& it) {
+    if (all) tell(best);
+    if (!progress_) return Action::proceed;
+    const double done = static_cast<double>(it.number) / options.max_iterations;
+    return progress_({stage, done, fmt::format("step {}, objective {:.5f}", it.number, it.value)});
+  });
+  if (result.stop == StopReason::interrupted) {
+    write_checkpoint();
+    throw Interrupted(options_.checkpoint.empty()
+                          ? "interrupted while learning; give --checkpoint FILE to be able to go on"
+                          : fmt::format("interrupted while learning; the same command goes on from "
+                                        "'{}'",
+                                        options_.checkpoint));
+  }
+  report_.steps += result.iterations;
+  report_.evaluations += result.evaluations;
+  report_.failed_evaluations += result.rejected_evaluations;
+  report_.stop = result.stop;
+  return result;
+}
+
+Vector Trainer::learn_exactly() {
+  const Index most = plan_.train_method == "exact" ? plan_.train_rows : plan_.start_rows;
+  Vector best = box_.inside(problem_.log_parameters());
+  tell(best);
+  const Index few = std::min(kStartRows, most);
+  double best_value = HUGE_VAL;
+  optim::MinimizeResult result;
+  const auto first_rows = rows(few);
+  for (int start = 0; start <= options_.restarts; ++start) {
+    result = climb(first_rows, start == 0 ? best : random_start(start), "learn (few rows)");
+    if (start == 0 || result.value < best_value) {
+      best_value = result.value;
+      best = result.theta;
+    }
+  }
+  report_.restarts = options_.restarts;
+  if (most > few) {
+    result = climb(rows(most), best, "learn");
+    best = result.theta;
+    best_value = result.value;
+  }
+  if (most == data_.size()) {
+    mode_.a = warm_;
+    likelihood_.known = true;
+    likelihood_.method = "cholesky";
+    likelihood_.rows = data_.size();
+    likelihood_.value = likelihood_.low = likelihood_.high =
+        -best_value * static_cast<double>(data_.y.size());
+  }
+  report_.resumed_evaluations = static_cast<int>(log_.num_replayed());
+  return best;
+}
+
+optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimator,
+                                             ConstVectorView theta, int step, int steps) {
+  const Index p = theta.size();
+  if (step < history_.cols()) {  // answered from the checkpoint
+    ++report_.resumed_evaluations;
+    const Vector error = history_.col(step).tail(p);
+    return {history_.col(step).head(p), error.allFinite() ? error : Vector()};
+  }
+  const Timer timer;
+  auto here = problem_;
+  here.set_log_parameters(theta);
+  const bool last = step + 10 >= steps;
+  const bool measure = step % kMeasureEvery == 0 || last;
+  const auto estimate = estimator.estimate(
+      here, last ? kTightTolerance : kLooseTolerance, measure, [&](const Iteration&) {
+        if (!progress_) return Action::proceed;
+        return progress_({"learn (all rows)", static_cast<double>(step) / steps,
+                          fmt::format("step {} of {}", step + 1, steps), true});
+      });
+  if (estimate.gradient.size() == 0) return {};
+  const double share = 1 / static_cast<double>(data_.y.size());
+  optim::NoisyGradient out{-share * estimate.gradient, share * estimate.standard_error};
+  TrainStep record;
+  record.number = step + 1;
+  record.seconds = timer.seconds();
+  record.gradient_norm = estimate.gradient.norm();
+  record.tolerance = last ? kTightTolerance : kLooseTolerance;
+  record.stop = estimate.stop;
+  record.relative_residual = estimate.relative_residual;
+  record.iterations = estimate.iterations;
+  record.matvecs = estimate.matvecs;
+  report_.loose_gradients += estimate.stop != StopReason::converged;
+  report_.matvecs += estimate.matvecs;
+  report_.history.push_back(record);
+  report_.gradient = estimate.gradient;
+  if (estimate.standard_error.size() > 0) report_.standard_error = estimate.standard_error;
+  mode_.a = estimate.mode.a;
+  history_.conservativeResize(2 * p, step + 1);
+  history_.col(step).head(p) = out.gradient;
+  history_.col(step).tail(p) = out.standard_error.size() > 0
+                                   ? out.standard_error
+                                   : Vector::Constant(p, std::numeric_limits<double>::quiet_NaN());
+  state_ = estimator.state();
+  return out;
+}
+
+void Trainer::descend(const Vector& start) {
+  inference::LaplaceEstimatorOptions options;
+  options.probes = options_.probes;
+  options.system = plan_.train_system;
+  options.seed = seed_;
+  inference::LaplaceGradient estimator(data_, options);
+  if (history_.cols() > 0) {
+    estimator.resume(state_);
+    mode_.a = state_.mode;  // where the final mode is looked for from, if no step is left
+  }
+  optim::StochasticOptions rule;
+  rule.rule = plan_.train_method == "adagrad" ? optim::StepRule::adagrad : optim::StepRule::adam;
+  rule.rate = rule.rule == optim::StepRule::adam ? kAdamRate : 1.0;
+  rule.steps = options_.steps.value_or(kDescentSteps);
+  optim::StochasticState from;
+  from.theta = start;
+  const auto result = optim::descend(
+      [&](ConstVectorView theta, int step) {
+        return noisy_gradient(estimator, theta, step, rule.steps);
+      },
+      from, box_, rule,
+      [&](const optim::StochasticState& state) {
+        ++report_.steps;
+        tell(state.theta);
+        if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
+        if (!progress_) return Action::proceed;
+        return progress_({"learn (all rows)", static_cast<double>(state.step) / rule.steps,
+                          fmt::format("step {}", state.step), true});
+      });
+  if (result.stop == StopReason::interrupted) write_checkpoint();
+  report_.stop = result.stop;
+  problem_.set_log_parameters(result.theta);
+}
+
+void Trainer::load_checkpoint() {
+  if (options_.checkpoint.empty() || !std::filesystem::exists(options_.checkpoint)) return;
+  auto file = read_array_file(options_.checkpoint, "checkpoint");
+  if (file.header.value("identity", "") != fmt::format("{:016x}", identity_))
+    throw InvalidArgument(
+        fmt::format("checkpoint '{}' belongs to a run on other data or with other options; remove "
+                    "it or name another file",
+                    options_.checkpoint));
+  const Index p = box_.lower().size();
+  const Matrix& table = file.arrays["evaluations"];
+  history_ = file.arrays["history"];
+  if ((table.size() > 0 && table.rows() != 2 * p + 1) ||
+      (history_.size() > 0 && history_.rows() != 2 * p))
+    throw ModelFileError(fmt::format("checkpoint '{}' is damaged", options_.checkpoint));
+  log_ = optim::ReplayLog::unpacked({table.data(), static_cast<std::size_t>(table.size())}, p);
+  warm_ = file.arrays["warm"];
+  warm_climb_ = file.header.value("warm_climb", 0);
+  state_.mode = file.arrays["mode"];
+  state_.solutions = file.arrays["solutions"];
+  state_.estimates = static_cast<int>(history_.cols());
+}
+
+void Trainer::write_checkpoint() {
+  if (options_.checkpoint.empty()) return;
+  ArrayFile file;
+  file.header = {{"kind", "checkpoint"}, {"identity", fmt::format("{:016x}", identity_)}};
+  const auto numbers = log_.packed();
+  const auto rows = 2 * box_.lower().size() + 1;
+  file.arrays["evaluations"] =
+      Eigen::Map<const Matrix>(numbers.data(), rows, static_cast<Index>(numbers.size()) / rows);
+  file.header["warm_climb"] = warm_climb_;
+  file.arrays["warm"] = warm_;
+  file.arrays["history"] = history_;
+  file.arrays["mode"] = state_.mode;
+  file.arrays["solutions"] = state_.solutions;
+  write_array_file(options_.checkpoint, file);
+  since_checkpoint_ = Timer();
+}
+
+LatentTraining Trainer::run() {
+  // The paper's methods begin at the start values.
+  const bool begin_exactly = plan_.train_method == "exact" || plan_.start_rows > 0;
+  Vector theta = box_.inside(problem_.log_parameters());
+  if (begin_exactly)
+    theta = learn_exactly();
+  else
+    tell(theta);
+  problem_.set_log_parameters(theta);
+  if (plan_.train_method != "exact") descend(theta);
+  const auto names = problem_.parameter_names();
+  const Vector found = problem_.log_parameters();
+  for (Index i = 0; i < found.size(); ++i)
+    if (box_.hit(i, found(i)) != 0)
+      report_.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
+  if (!options_.checkpoint.empty()) write_checkpoint();
+  report_.seconds = timer_.seconds() - outside_;
+  return {std::move(problem_), std::move(mode_), std::move(report_), std::move(likelihood_)};
+}
+
+// Rows that an exact evaluation of so many functions can be asked for again and again.
+Index exact_rows(const inference::Speeds& speed, Index functions) {
+  const double per_cube = inference::exact_laplace_flops(1000, functions) / 1e9;
+  const double cube = kLongEvaluation * speed.flops / per_cube;
+  return std::max<Index>(100, static_cast<Index>(std::cbrt(cube)));
+}
+
+}  // namespace
+
+Plan plan_latent(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
+                 const MethodOptions& method, const TrainOptions& train) {
+  if (train.train == "vecchia")
+    throw InvalidArgument(
+        "--train vecchia is the likelihood of numbers with Gaussian noise; with another likelihood "
+        "give auto, lbfgs, adam, adagrad or none");
+  const Index n = x.rows();
+  // Curvatures are about 1/4 for classes: the noise of the systems is about 4.
+  Plan plan = make_plan(kernel, 4.0, x, method, {}, PlanFor::solve);
+  const bool direct = plan.system.solver == "cholesky";
+  if (method.solver == "kcg") {  // finds the mode; what else is to be solved is for cg
+    auto others = method;
+    others.solver = "cg";
+    plan = make_plan(kernel, 4.0, x, others, {}, PlanFor::solve);
+    plan.train_system = plan.system;
+    plan.system.solver = "kcg";
+  }
+  const double dense = plan.base_bytes + inference::exact_laplace_bytes(n, functions);
+  if (direct && method.solver == "auto" && (n > kAlwaysDirect || dense > plan.budget_bytes)) {
+    auto iterative = method;
+    iterative.solver = "cg";
+    plan = make_plan(kernel, 4.0, x, iterative, {}, PlanFor::solve);
+  }
+  plan.trains = train.train != "none";
+  if (method.solver != "kcg") plan.train_system = plan.system;
+  if (!plan.trains) return plan;
+  const bool descent = train.train == "adam" || train.train == "adagrad";
+  const auto speed = inference::nominal_speeds(kernel, x.cols());
+  const Index affordable = std::min(exact_rows(speed, functions), kMostExactRows);
+  plan.train_rows = std::min(n, train.subset.value_or(n));
+  const bool exact =
+      !descent && (train.train == "lbfgs" || train.subset || plan.train_rows <= affordable);
+  plan.train_method = exact ? "exact" : descent ? train.train : "adam";
+  plan.start_rows = exact || descent ? 0 : std::min(affordable, n);
+  const double bytes =
+      inference::exact_laplace_bytes(exact ? plan.train_rows : plan.start_rows, functions);
+  if (exact && plan.base_bytes + bytes > plan.budget_bytes)
+    throw DoesNotFit(fmt::format(
+        "learning by Cholesky on {} rows needs {:.1f} GiB; --train adam, a smaller --subset, or "
+        "--memory {:.0f}M would do",
+        plan.train_rows, (plan.base_bytes + bytes) / 1073741824.0,
+        std::ceil((plan.base_bytes + bytes) * 1.05 / 1048576)));
+  if (descent && plan.train_system.solver == "cholesky") {
+    auto iterative = method;
+    iterative.solver = "cg";
+    plan.train_system = make_plan(kernel, 4.0, x, iterative, {}, PlanFor::solve).system;
+  }
+  plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + bytes);
+  const std::string how =
+      exact ? fmt::format("Learning maximises the exact Laplace evidence of {} rows. ",
+                          plan.train_rows)
+            : fmt::format(
+                  "Learning is by {} on gradients by solves from all {} rows{}. ",
+                  plan.train_method, plan.train_rows,
+                  plan.start_rows > 0 ? fmt::format(", begun exactly on {}", plan.start_rows) : "");
+  plan.reason = how + plan.reason;
+  return plan;
+}
+
+LatentTraining train_latent(const inference::LatentProblem& start,
+                            const inference::LatentData& data, const Plan& plan,
+                            const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
+                            const ProgressCallback& progress, const LatentStepObserver& on_step) {
+  return Trainer(start, data, plan, options, seed, identity, progress, on_step).run();
+}
+
+}  // namespace mercer::models

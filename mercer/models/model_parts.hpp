@@ -1,0 +1,41 @@
+// What the files and checkpoints of all models have in common.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "mercer/core/error.hpp"
+#include "mercer/inference/choice.hpp"
+#include "mercer/models/array_file.hpp"
+#include "mercer/models/options.hpp"
+
+namespace mercer::models {
+
+nlohmann::json method_json(const MethodOptions& method);
+MethodOptions method_from_json(const nlohmann::json& json);
+
+/// Everything that steers solves, as text: part of what a checkpoint must agree in.
+std::string identity_of(inference::SystemChoice choice);
+
+/// An array out of a file; throws ModelFileError unless it has this shape and is finite.
+Matrix take(ArrayFile& file, const char* name, Index rows, Index columns);
+
+/// read(), with whatever it stumbles over said to be damage of the file `name`.
+template <class Read>
+auto undamaged(const std::string& name, Read&& read) {
+  const auto damage = [&](const std::exception& error) {
+    return ModelFileError(fmt::format("'{}' is damaged: {}", name, error.what()));
+  };
+  try {
+    return read();
+  } catch (const nlohmann::json::exception& error) {
+    throw damage(error);
+  } catch (const ModelFileError& error) {
+    throw damage(error);
+  } catch (const InvalidArgument& error) {
+    throw damage(error);
+  }
+}
+
+}  // namespace mercer::models

@@ -1,0 +1,116 @@
+"""Counts and outliers: likelihoods of numbers, and simulated data for all of them."""
+
+import math
+import random
+
+from harness import read_csv
+from latent_harness import FIXED, QUICK, LatentCase
+
+
+class CountsTest(LatentCase):
+    def test_counts(self):
+        self.counts("d.csv")
+        self.counts("t.csv", n=150, seed=2)
+        for name in ("poisson", "negative-binomial"):
+            with self.subTest(likelihood=name):
+                record = self.json("fit", "d.csv", "--likelihood", name, "-m", "m.mcr", *QUICK)
+                self.assertEqual((record["task"], record["likelihood"]), ("regression", name))
+                self.assertNotIn("classes", record)
+                parameters = record["hyperparameters"]["standardised"]["parameters"]
+                self.assertEqual("dispersion" in parameters, name == "negative-binomial")
+                rows = read_csv(self.mercer("predict", "m.mcr", "t.csv", "--quiet").stdout)
+                self.assertEqual(list(rows), ["mean", "sd_latent", "sd_obs", "q05", "q95",
+                                              "latent_mean", "error_bound"])
+                for low, mean, high, sd in zip(rows["q05"], rows["mean"], rows["q95"],
+                                               rows["sd_obs"]):
+                    self.assertLessEqual(low, high)
+                    self.assertEqual((low % 1, high % 1), (0, 0))
+                    self.assertGreaterEqual(sd * sd, mean)  # of counts at least that of Poisson
+                scores = self.json("evaluate", "m.mcr", "t.csv")
+                self.has(scores, "n rmse mae smse nll coverage90 coverage95")
+                self.assertLess(scores["smse"], 0.8)
+                self.assertGreater(scores["coverage90"], 0.84)
+                self.assertIn("coverage90", self.mercer("evaluate", "m.mcr", "t.csv").stdout)
+        self.assertEqual(list(self.predict("m.mcr", "t.csv", "--variance", "none")[0]),
+                         ["mean", "latent_mean", "error_bound"])
+        self.refused(2, "evaluate", "m.mcr", "t.csv", "--variance", "none", saying="need variances")
+
+    def test_outliers_do_not_pull_students_t(self):
+        rng = random.Random(5)
+        lines = [f"{0.05 * i:.2f},{math.sin(0.05 * i) + rng.gauss(8 * (i % 10 == 3), 0.05):.6f}"
+                 for i in range(100)]
+        self.write("d.csv", "x,y\n" + "\n".join(lines) + "\n")
+        record = self.json("fit", "d.csv", "--likelihood", "student-t", "-m", "m.mcr", *QUICK)
+        self.assertEqual(record["likelihood"], "student-t:df=4")
+        self.assertIsNone(record["certificate"]["mean_error_bound"])
+        rows = read_csv(self.mercer("predict", "m.mcr", "d.csv", "--quiet").stdout)
+        off = sum(abs(m - math.sin(0.05 * i)) for i, m in enumerate(rows["mean"])) / 100
+        self.assertLess(off, 0.2)
+        # f is in the units of y; it is not log-concave, so there is no bound to write.
+        for mean, latent in zip(rows["mean"], rows["latent_mean"]):
+            self.assertAlmostEqual(mean, latent, places=10)
+        self.assertNotIn("error_bound", rows)
+        self.assertIsNone(self.json("predict", "m.mcr", "d.csv")["largest_error_bound"])
+        scores = self.json("evaluate", "m.mcr", "d.csv")
+        self.assertTrue(math.isfinite(scores["nll"]))
+        self.assertLess(scores["mae"], 1.2)
+        record = self.json("fit", "d.csv", "--likelihood", "student-t:df=7", "-m", "m.mcr", *FIXED)
+        self.assertEqual(record["likelihood"], "student-t:df=7")
+        self.refused(2, "fit", "d.csv", "--likelihood", "student-t:df=1", saying="above 2")
+
+    def test_the_units_of_the_target_do_not_matter_to_students_t(self):
+        self.table("d.csv", lambda v, i: f"{v:.4f}")
+        self.table("e.csv", lambda v, i: f"{50 + 10 * v:.3f}")
+        kept = []
+        for name in ("d.csv", "e.csv"):
+            self.json("fit", name, "--likelihood", "student-t", "-m", "m.mcr", *FIXED)
+            kept.append((read_csv(self.mercer("predict", "m.mcr", name, "--quiet").stdout),
+                         self.json("evaluate", "m.mcr", name)))
+        (a, p), (b, q) = kept
+        for name, shift in (("mean", 50), ("latent_mean", 50), ("sd_latent", 0), ("sd_obs", 0)):
+            for x, y in zip(a[name], b[name]):
+                self.assertAlmostEqual(shift + 10 * x, y, places=6)
+        self.assertAlmostEqual(p["nll"] + math.log(10), q["nll"], places=6)
+        self.assertAlmostEqual(10 * p["sd_error_bound"], q["sd_error_bound"],
+                               delta=1e-3 * q["sd_error_bound"])
+
+    def test_values_that_are_no_counts(self):
+        for cell in (-1, 1.5):
+            self.table("d.csv", lambda v, i: cell if i == 4 else i % 3)
+            for name in ("poisson", "negative-binomial"):
+                self.refused(3, "fit", "d.csv", "--likelihood", name,
+                             saying=("'y'", str(cell), name, "must be a count"))
+        self.counts("d.csv", n=40)
+        self.json("fit", "d.csv", "--likelihood", "poisson", "-m", "m.mcr", *FIXED)
+        self.write("t.csv", "a,b,y\n0,0,3\n0,0,-2\n")
+        self.refused(3, "evaluate", "m.mcr", "t.csv", saying=("t.csv: line 3", "-2", "count"))
+
+
+class GenerateLatentTest(LatentCase):
+    def test_what_was_simulated_is_learned_back(self):
+        words = ("gp", "-n", 150, "--signal-variance", 9, "--seed", 4, "--truth")
+        for name, task in (("bernoulli-logit", "classification"), ("poisson", "regression")):
+            self.generate("d.csv", *words, "--likelihood", name)
+            record = self.json("fit", "d.csv", "--inputs", "x1,x2", "--likelihood", name, "-m",
+                               "m.mcr", *QUICK)
+            self.assertEqual(record["task"], task)
+            truth = read_csv((self.folder / "d.csv").read_text())["f"]
+            rows = read_csv(self.mercer("predict", "m.mcr", "d.csv", "--quiet").stdout)
+            sd = rows["latent_sd" if task == "classification" else "sd_latent"]
+            inside = sum(abs(f - m) < 2 * s for f, m, s in zip(truth, rows["latent_mean"], sd))
+            self.assertGreater(inside, 0.75 * len(truth))
+
+    def test_draws_follow_the_likelihood(self):
+        text = self.mercer("generate", "gp", "-n", 2000, "--likelihood", "poisson", "--truth",
+                           "--quiet").stdout
+        table = read_csv(text)
+        scores = [(y - math.exp(f)) / math.exp(f / 2) for f, y in zip(table["f"], table["y"])]
+        # Mean 0 and variance 1; of 2000 draws to within five standard errors.
+        self.assertLess(abs(sum(scores) / 2000), 5 / math.sqrt(2000))
+        self.assertAlmostEqual(sum(s * s for s in scores) / 2000, 1, delta=0.3)
+        done = self.mercer("generate", "gp", "-n", 10, "--likelihood", "negative-binomial")
+        self.assertIn("dispersion 1", done.stderr)
+        self.refused(2, "generate", "friedman", "-n", 9, "--likelihood", "poisson", saying="for gp")
+        self.refused(2, "generate", "gp", "-n", 9, "--likelihood", "nosuch", saying="'nosuch'")
+        self.refused(2, "generate", "gp", "-n", 9, "--likelihood", "poisson", "--noise", 1,
+                     saying="--noise")

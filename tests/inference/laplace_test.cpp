@@ -1,0 +1,226 @@
+#include "mercer/inference/laplace.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
+#include "mercer/inference/laplace_gradient.hpp"
+#include "mercer/inference/log_determinant.hpp"
+
+namespace mercer::inference {
+namespace {
+
+// Observations that every likelihood allows: 0/1 for classes, small counts, numbers with outliers.
+double observe(const likelihoods::Likelihood& likelihood, double f, Rng& rng) {
+  if (likelihood.is_binary()) return rng.uniform() < 1 / (1 + std::exp(-2 * f)) ? 1 : 0;
+  if (likelihood.scalable()) return f + 0.3 * rng.normal() / std::sqrt(rng.uniform());
+  return std::floor(std::exp(0.5 + f) * (0.5 + rng.uniform()));
+}
+
+LatentData make_data(const std::string& likelihood, Index n, Index functions = 1) {
+  const auto l = likelihoods::make(likelihood);
+  LatentData out{Matrix(n, 2), Matrix(n, functions), Vector::Zero(functions)};
+  Rng rng(11, "laplace data");
+  rng.fill_normal(out.x);
+  for (Index j = 0; j < functions; ++j) {
+    for (Index i = 0; i < n; ++i)
+      out.y(i, j) =
+          observe(*l, std::sin(2 * out.x(i, 0) + static_cast<double>(j)) + 0.4 * out.x(i, 1), rng);
+    out.offset(j) = l->offset(out.y.col(j));
+  }
+  return out;
+}
+
+LatentProblem make_problem(const std::string& likelihood, const std::string& kernel = "matern52") {
+  LatentProblem problem(kernels::Kernel::parse(kernel, 2), likelihoods::make(likelihood));
+  problem.kernel.set_all_variances(2.0);
+  return problem;
+}
+
+SystemChoice iterative(const std::string& preconditioner) {
+  SystemChoice choice;
+  choice.solver = "cg";
+  choice.preconditioner = preconditioner;
+  return choice;
+}
+
+NewtonOptions tight() { return {.tolerance = 1e-10, .solve_tolerance = 1e-6}; }
+
+std::vector<std::string> likelihood_names() {
+  std::vector<std::string> names;
+  for (const auto& info : likelihoods::likelihoods()) names.emplace_back(info.name);
+  return names;
+}
+
+class LaplaceLaws : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LaplaceLaws, AtTheModeWeightsAreTheGradientOfTheLikelihood) {
+  const auto data = make_data(GetParam(), 80, 2);
+  const auto problem = make_problem(GetParam());
+  const auto evidence = exact_laplace(problem, data, false, tight());
+  EXPECT_EQ(evidence.mode.stop, StopReason::converged);
+  const auto slopes = mode_slopes(problem, data, evidence.mode);
+  EXPECT_LT((slopes.gradient - evidence.mode.a).cwiseAbs().maxCoeff(), 1e-7);
+  // f = K a + offset, by the reference kernel.
+  const Matrix k = problem.kernel.reference_matrix(data.x, data.x);
+  const Matrix f = (k * evidence.mode.a).rowwise() + data.offset.transpose();
+  EXPECT_LT((f - evidence.mode.f).cwiseAbs().maxCoeff(), 1e-9);
+}
+
+TEST_P(LaplaceLaws, TheGradientIsThatOfTheEvidence) {
+  // Central differences of a value exact to 1e-11 with steps of 1e-4: errors of 1e-7 and
+  // 1e-8 |third derivative|.
+  for (const auto* kernel : {"rbf:iso", "matern32 + linear:iso"}) {
+    const auto data = make_data(GetParam(), 50, 2);
+    auto problem = make_problem(GetParam(), kernel);
+    const auto evidence = exact_laplace(problem, data, true, tight());
+    const Vector theta = problem.log_parameters();
+    ASSERT_EQ(evidence.gradient.size(), theta.size());
+    for (Index p = 0; p < theta.size(); ++p) {
+      const auto value = [&](double step) {
+        Vector moved = theta;
+        moved(p) += step;
+        problem.set_log_parameters(moved);
+        return exact_laplace(problem, data, false, tight(), evidence.mode).value;
+      };
+      const double h = 1e-4;
+      const double slope = (value(h) - value(-h)) / (2 * h);
+      EXPECT_NEAR(evidence.gradient(p), slope, 1e-5 * (1 + std::abs(slope)))
+          << kernel << " " << problem.parameter_names()[static_cast<std::size_t>(p)];
+    }
+  }
+}
+
+TEST_P(LaplaceLaws, SolvesFindTheModeOfTheFactorisation) {
+  const auto data = make_data(GetParam(), 120, 3);
+  const auto problem = make_problem(GetParam());
+  const auto exact = exact_laplace(problem, data, false, tight());
+  for (const auto* preconditioner : {"auto", "none", "nystrom", "vecchia"}) {
+    IterativeLatentSystem system(problem.kernel, data.x, iterative(preconditioner));
+    const auto mode = find_mode(problem, data, system, {}, {.tolerance = 1e-8});
+    EXPECT_EQ(mode.stop, StopReason::converged) << preconditioner;
+    EXPECT_LT((mode.f - exact.mode.f).cwiseAbs().maxCoeff(), 2e-8) << preconditioner;
+    EXPECT_GT(mode.matvecs, 0);
+  }
+}
+
+TEST_P(LaplaceLaws, TheMeanOfManyEstimatesIsTheExactGradient) {
+  const auto data = make_data(GetParam(), 60, 2);
+  const auto problem = make_problem(GetParam(), "rbf");
+  const auto exact = exact_laplace(problem, data, true, tight());
+  LaplaceEstimatorOptions options;
+  options.probes = 40;
+  options.fresh = true;
+  options.system = iterative("auto");
+  LaplaceGradient estimator(data, options);
+  const int count = 60;
+  Matrix gradients(exact.gradient.size(), count), errors(exact.gradient.size(), count);
+  for (int i = 0; i < count; ++i) {
+    const auto estimate = estimator.estimate(problem, 1e-9, true);
+    ASSERT_EQ(estimate.stop, StopReason::converged);
+    gradients.col(i) = estimate.gradient;
+    errors.col(i) = estimate.standard_error;
+  }
+  for (Index p = 0; p < exact.gradient.size(); ++p) {
+    const double mean = gradients.row(p).mean();
+    const double variance = (gradients.row(p).array() - mean).square().sum() / (count - 1);
+    // |t| < 4.3 with 59 degrees of freedom: a false alarm in 15,000 per entry.
+    EXPECT_NEAR(mean, exact.gradient(p), 4.3 * std::sqrt(variance / count) + 1e-6)
+        << problem.parameter_names()[static_cast<std::size_t>(p)];
+    // One contrast each: F with 60 and 59 degrees of freedom is outside 0.37 .. 2.7 once in 10,000.
+    if (variance > 1e-12) {
+      const double ratio = errors.row(p).array().square().mean() / variance;
+      EXPECT_GT(ratio, 0.37);
+      EXPECT_LT(ratio, 2.7);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, LaplaceLaws, ::testing::ValuesIn(likelihood_names()),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Laplace, TheBoundHoldsAtEveryToleranceAtAndBetweenThePoints) {
+  const auto data = make_data("bernoulli-logit", 100);
+  const auto problem = make_problem("bernoulli-logit");
+  const auto exact = exact_laplace(problem, data, false, tight());
+  Matrix elsewhere(50, 2);
+  Rng(3, "elsewhere").fill_normal(elsewhere);
+  const Matrix cross = problem.kernel.reference_matrix(elsewhere, data.x);
+  const Vector prior = problem.kernel.diagonal(elsewhere);
+  for (const double tolerance : {3.0, 0.3, 1e-2, 1e-4}) {
+    IterativeLatentSystem system(problem.kernel, data.x, iterative("none"));
+    const NewtonOptions options{.tolerance = tolerance, .solve_tolerance = 0.3};
+    const auto mode = find_mode(problem, data, system, {}, options);
+    const Vector error = (cross * (mode.a - exact.mode.a)).col(0).cwiseAbs();
+    for (Index i = 0; i < error.size(); ++i)
+      EXPECT_LE(error(i), std::sqrt(prior(i)) * mode.residual(0) * (1 + 1e-9) + 1e-10);
+  }
+}
+
+TEST(Laplace, SeparableClassesAndAHugeVarianceStayFinite) {
+  auto data = make_data("bernoulli-logit", 60);
+  for (Index i = 0; i < 60; ++i) data.y(i, 0) = data.x(i, 0) > 0 ? 1 : 0;
+  for (const auto* name : {"bernoulli-logit", "bernoulli-probit"}) {
+    auto problem = make_problem(name, "rbf:iso");
+    problem.kernel.set_all_variances(1e6);
+    problem.kernel.set_all_lengthscales(5);
+    const auto evidence = exact_laplace(problem, data, true);
+    EXPECT_TRUE(std::isfinite(evidence.value));
+    EXPECT_TRUE(evidence.gradient.allFinite());
+    EXPECT_TRUE(evidence.mode.f.allFinite());
+  }
+}
+
+TEST(Laplace, AWarmStartEndsAtTheSameMode) {
+  const auto data = make_data("poisson", 80);
+  auto problem = make_problem("poisson");
+  const auto first = exact_laplace(problem, data, false, tight());
+  problem.kernel.set_all_lengthscales(1.5);
+  const auto cold = exact_laplace(problem, data, false, tight());
+  const auto warm = exact_laplace(problem, data, false, tight(), first.mode);
+  EXPECT_LT((cold.mode.f - warm.mode.f).cwiseAbs().maxCoeff(), 1e-8);
+  EXPECT_LE(warm.mode.steps, cold.mode.steps);
+  EXPECT_NEAR(cold.value, warm.value, 1e-8);
+}
+
+TEST(Laplace, AnObserverStopsNewtonsMethod) {
+  const auto data = make_data("bernoulli-logit", 60);
+  const auto problem = make_problem("bernoulli-logit");
+  DenseLatentSystem system(problem.kernel, data.x);
+  const auto mode =
+      find_mode(problem, data, system, {}, tight(), [](const Iteration&) { return Action::stop; });
+  EXPECT_EQ(mode.stop, StopReason::interrupted);
+}
+
+TEST(Laplace, LanczosQuadratureKnowsTheLogDeterminantOfB) {
+  const auto data = make_data("bernoulli-logit", 150, 2);
+  const auto problem = make_problem("bernoulli-logit");
+  DenseLatentSystem dense(problem.kernel, data.x);
+  const auto mode = find_mode(problem, data, dense, {}, tight());
+  IterativeLatentSystem system(problem.kernel, data.x, iterative("auto"));
+  system.set_curvature(mode.w);
+  const auto estimate =
+      log_determinant(system.b(), *system.preconditioner(), {.probes = 30, .tolerance = 1e-6});
+  // |t| < 4.5 with 29 degrees of freedom: a false alarm in 10,000.
+  EXPECT_NEAR(estimate.value, dense.log_det(), 4.5 * estimate.probe_error + 1e-3);
+}
+
+TEST(Laplace, ShapesThatDoNotAgreeAreRefused) {
+  auto data = make_data("poisson", 30);
+  const auto problem = make_problem("poisson");
+  DenseLatentSystem system(problem.kernel, data.x);
+  EXPECT_THROW(system.set_curvature(Matrix::Constant(30, 1, -1.0)), InvalidArgument);
+  EXPECT_THROW(system.set_curvature(Matrix::Constant(20, 1, 1.0)), DimensionMismatch);
+  data.offset.resize(0);
+  EXPECT_THROW(find_mode(problem, data, system, {}, {}), DimensionMismatch);
+}
+
+}  // namespace
+}  // namespace mercer::inference
