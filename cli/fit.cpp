@@ -343,9 +343,13 @@ void tell_outcome(const FitCommand& command, const Arguments& arguments, const F
 }  // namespace
 
 models::ProgressCallback stop_learning_first(const Console& console) {
-  return [inner = console.progress(), &console](const models::Progress& progress) {
+  // Shared by the copies that are made of it.
+  return [inner = console.progress(), &console,
+          stopped = std::make_shared<bool>(false)](const models::Progress& progress) {
     const auto action = inner(progress);
+    if (*stopped && progress.ends_stage) return Action::stop;
     if (action == Action::stop && progress.ends_stage) {
+      *stopped = true;
       clear_interrupt();
       console.warn(
           "interrupted: learning stops here, the model is made with the values so far (Ctrl-C "

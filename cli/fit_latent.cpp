@@ -314,6 +314,12 @@ bool is_latent(FitCommand& command, const Arguments& arguments, const data::Data
         "the target '{}' holds categories; --task classification learns them, or name a numeric "
         "column with --target",
         schema.target));
+  if (command.task == "auto" && regression_only && models::looks_like_classes(data))
+    console.note(
+        fmt::format("the target {} looks like classes, but the options are those of numbers: it is "
+                    "learned as a "
+                    "number (--task classification learns classes)",
+                    data::shown(schema.target)));
   command.task = "regression";
   return false;
 }

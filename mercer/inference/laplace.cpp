@@ -1,5 +1,7 @@
 #include "mercer/inference/laplace.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,6 +18,11 @@ constexpr double kRounding = 1e-12;
 // There, so many steps whose residual is no smaller than this share of the least before are enough.
 constexpr double kNoProgress = 0.9;
 constexpr int kMostIdle = 4;
+// A direction that had to be halved more often than this came from too loose a solve.
+constexpr int kManyHalvings = 2;
+constexpr double kTighter = 1e-2, kTightest = 1e-12;
+// An exact evidence is one only near the mode: within so many times the tolerance.
+constexpr double kFarFromMode = 1e3;
 // A step of Newton's method takes about so many in all, for estimates.
 constexpr double kUsualSteps = 8;
 
@@ -56,7 +63,11 @@ class Newton {
  public:
   Newton(const LatentProblem& problem, const LatentData& data, LatentSystem& system,
          const NewtonOptions& options)
-      : problem_(problem), data_(data), system_(system), options_(options) {}
+      : problem_(problem),
+        data_(data),
+        system_(system),
+        options_(options),
+        solve_tolerance_(options.solve_tolerance) {}
 
   LaplaceMode run(LaplaceMode start, const Observer& observer);
 
@@ -72,7 +83,8 @@ class Newton {
   const LatentData& data_;
   LatentSystem& system_;
   const NewtonOptions& options_;
-  Matrix ka_;  // K a
+  double solve_tolerance_;  // tightened where directions turn out poor
+  Matrix ka_;               // K a
   Local local_;
   Matrix r_, kr_, d_, kd_, b_, s_;
   Vector psi_;
@@ -107,8 +119,10 @@ void Newton::begin(Matrix start) {
 bool Newton::measure() {
   r_ = local_.g - mode_.a;
   system_.multiply(r_, kr_);
-  mode_.residual = column_dots(r_, kr_).cwiseMax(0).cwiseSqrt();
-  return root_prior_ * mode_.residual.maxCoeff() <= options_.tolerance;
+  // r'K r is not negative but for rounding, whose size its own then is.
+  mode_.residual = column_dots(r_, kr_).cwiseAbs().cwiseSqrt();
+  return mode_.residual.allFinite() &&
+         root_prior_ * mode_.residual.maxCoeff() <= options_.tolerance;
 }
 
 SystemReport Newton::find_direction(const Observer& observer) {
@@ -119,7 +133,7 @@ SystemReport Newton::find_direction(const Observer& observer) {
   s_ = Matrix::Zero(n, c);
   const Eigen::Map<const Matrix> b(b_.data(), n * c, 1);
   Eigen::Map<Matrix> s(s_.data(), n * c, 1);
-  auto report = system_.solve(b, s, options_.solve_tolerance, observer);
+  auto report = system_.solve(b, s, solve_tolerance_, observer);
   d_ = r_ - root.cwiseProduct(s_);
   system_.multiply(d_, kd_);
   return report;
@@ -162,7 +176,13 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
     }
     ++mode_.steps;
     bool moved = false;
+    const int halvings = mode_.halvings;
     for (Index j = 0; j < data_.functions(); ++j) moved = move(j) || moved;
+    // d = r - S B^-1 S K r cancels where S K S is large: the solve must then be better.
+    const bool poor = !moved || mode_.halvings - halvings > kManyHalvings * data_.functions();
+    const bool could_be_better = solve_tolerance_ > kTightest;
+    if (poor) solve_tolerance_ = std::max(kTighter * solve_tolerance_, kTightest);
+    if (!moved && could_be_better) continue;
     local_ = evaluate(problem_, data_, mode_.f);
     psi_ = local_.log_density - 0.5 * column_dots(mode_.a, ka_);
     done = measure();
@@ -181,7 +201,15 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
       break;
     }
   }
-  if (done) mode_.stop = StopReason::converged;
+  // What is reported is that of a itself, not of sums of steps.
+  if (mode_.steps > 0 && mode_.stop != StopReason::interrupted) {
+    system_.multiply(mode_.a, ka_);
+    mode_.f = ka_.rowwise() + data_.offset.transpose();
+    local_ = evaluate(problem_, data_, mode_.f);
+    done = measure();
+  }
+  if (done && mode_.stop != StopReason::interrupted) mode_.stop = StopReason::converged;
+  if (!done && mode_.stop == StopReason::converged) mode_.stop = StopReason::stagnation;
   mode_.w = local_.w;
   mode_.log_density = local_.log_density.sum();
   mode_.quadratic = column_dots(mode_.a, ka_).sum();
@@ -269,6 +297,13 @@ LaplaceEvidence exact_laplace(const LatentProblem& problem, const LatentData& da
   DenseLatentSystem system(problem.kernel, data.x);
   LaplaceEvidence out;
   out.mode = find_mode(problem, data, system, std::move(start), options);
+  const double bound =
+      std::sqrt(problem.kernel.diagonal(data.x).maxCoeff()) * out.mode.residual.maxCoeff();
+  if (!(bound <= kFarFromMode * options.tolerance))
+    throw NotPositiveDefinite(
+        fmt::format("Newton's method did not find the mode: latent means may be off by {:.2g}",
+                    bound),
+        0);
   out.value = out.mode.psi() - 0.5 * system.log_det();
   if (!with_gradient) return out;
 

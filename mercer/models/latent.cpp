@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 
@@ -108,7 +109,7 @@ struct Solved {
 // is a distance of at most sqrt(2 g) in the norm of that space.
 inference::LaplaceMode kernel_cg_mode(const inference::LatentProblem& problem,
                                       const inference::LatentData& data,
-                                      const inference::SystemChoice& choice,
+                                      const inference::SystemChoice& choice, double tolerance,
                                       const ProgressCallback& progress, StopReason& stop,
                                       int& iterations) {
   if (problem.likelihood->text() != "bernoulli-logit")
@@ -120,20 +121,28 @@ inference::LaplaceMode kernel_cg_mode(const inference::LatentProblem& problem,
   inference::LaplaceMode start;
   start.a = Matrix::Zero(data.size(), data.functions());
   const Matrix signs = (2 * data.y.array() - 1).matrix();
+  const double prior = problem.kernel.diagonal(data.x).maxCoeff();
+  const Observer observer = [&](const Iteration& it) {
+    return progress
+               ? progress({"solve", -1,
+                           fmt::format("iteration {}, relative gap {:.1e}", it.number, it.value)})
+               : Action::proceed;
+  };
   krylov::KernelCgOptions options;
-  options.tolerance = choice.tolerance;
-  options.max_iterations = choice.max_iterations;
-  const auto result = krylov::kernel_cg(
-      *k.exact, {krylov::KernelLoss::logistic, 1.0}, signs, start.a, options,
-      [&](const Iteration& it) {
-        return progress ? progress({"solve", -1,
-                                    fmt::format("iteration {}, relative gap {:.1e}", it.number,
-                                                it.value)})
-                        : Action::proceed;
-      });
-  stop = result.stop;
-  iterations = result.iterations;
-  start.matvecs = result.matvecs;
+  options.tolerance = tolerance;
+  // A gap is asked for that bounds the latent mean: sqrt(2 g k**) <= tolerance.
+  for (iterations = 0; iterations < choice.max_iterations;) {
+    options.max_iterations = choice.max_iterations - iterations;
+    const auto result = krylov::kernel_cg(*k.exact, {krylov::KernelLoss::logistic, 1.0}, signs,
+                                          start.a, options, observer);
+    iterations += std::max(1, result.iterations);
+    start.matvecs += result.matvecs;
+    stop = result.stop;
+    const double bound = std::sqrt(2 * prior * std::max(0.0, result.gap.maxCoeff()));
+    if (stop != StopReason::converged || bound <= tolerance) return start;
+    options.tolerance *= 1e-3;
+    stop = StopReason::iteration_limit;
+  }
   return start;
 }
 
@@ -150,7 +159,7 @@ Solved solve(const inference::LatentProblem& problem, const inference::LatentDat
   options.tolerance = tolerance;
   if (by_kernel_cg) {
     choice.solver = "cg";
-    start = kernel_cg_mode(problem, data, plan.system, progress, stop, iterations);
+    start = kernel_cg_mode(problem, data, plan.system, tolerance, progress, stop, iterations);
     if (stop == StopReason::interrupted) throw Interrupted("interrupted during the iterations");
     products = start.matvecs;
     options.tolerance = 1e300;  // found: only measured
@@ -164,7 +173,11 @@ Solved solve(const inference::LatentProblem& problem, const inference::LatentDat
   if (out.mode.stop == StopReason::interrupted)
     throw Interrupted("interrupted while the mode was being found");
   if (by_kernel_cg) {
-    out.mode.stop = stop;
+    const double bound =
+        std::sqrt(problem.kernel.diagonal(data.x).maxCoeff()) * out.mode.residual.maxCoeff();
+    out.mode.stop = bound <= tolerance              ? StopReason::converged
+                    : stop == StopReason::converged ? StopReason::stagnation
+                                                    : stop;
     out.mode.iterations = iterations;
     out.mode.matvecs += products;
   }
@@ -190,6 +203,11 @@ LikelihoodValue evidence_of(const Solved& solved, std::uint64_t seed,
                             const ProgressCallback& progress) {
   LikelihoodValue out;
   out.rows = solved.mode.a.rows();
+  out.method = "none";
+  if (solved.mode.stop != StopReason::converged) {
+    out.reason = "the mode was not found";
+    return out;
+  }
   const double psi = solved.mode.psi();
   if (const auto* dense = dynamic_cast<inference::DenseLatentSystem*>(solved.system.get())) {
     out.known = true;
@@ -256,7 +274,7 @@ nlohmann::json fit_record(const data::Dataset& data, const LatentFitOptions& opt
 ClassificationScores score(LatentModel model, const LatentValidation& validation) {
   PredictOptions options;
   options.variance.method = model.map_only ? "none" : "vecchia";
-  options.variance.check_rows = 0;
+  if (!model.map_only) options.variance.check_rows = 0;
   const LatentPredictor predictor(std::move(model), options);
   const auto& classes = predictor.model().classes;
   std::vector<Index> truth;
@@ -272,6 +290,12 @@ ClassificationScores score(LatentModel model, const LatentValidation& validation
   return keeper.scores();
 }
 
+double median(Vector values) {
+  auto* middle = values.data() + values.size() / 2;
+  std::nth_element(values.data(), middle, values.data() + values.size());
+  return *middle;
+}
+
 data::Scaling latent_scaling(const data::Dataset& data, const LatentFitOptions& options,
                              const likelihoods::Likelihood& likelihood) {
   auto scaling = options.standardize ? data::fit_scaling(data.inputs, data.target)
@@ -279,6 +303,12 @@ data::Scaling latent_scaling(const data::Dataset& data, const LatentFitOptions& 
   if (!likelihood.scalable()) {
     scaling.target_mean = 0;
     scaling.target_sd = 1;
+  } else if (options.standardize) {
+    // Outliers may not set the scale: median and median absolute deviation, where that is not zero.
+    const double middle = median(data.target);
+    const double spread = 1.4826 * median((data.target.array() - middle).abs());
+    scaling.target_mean = middle;
+    if (spread > 0) scaling.target_sd = spread;
   }
   return scaling;
 }

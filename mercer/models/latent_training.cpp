@@ -26,9 +26,6 @@ constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
 constexpr int kMeasureEvery = 5;  // steps of a descent between measurements of the noise
 constexpr double kAdamRate = 0.1;
 constexpr double kCheckpointSeconds = 1.0;
-// An exact evaluation may take so long by estimate while learning on all rows.
-constexpr double kLongEvaluation = 2.0;
-constexpr Index kMostExactRows = 2000;
 
 inference::NewtonOptions exact_newton() { return {.tolerance = 1e-5, .solve_tolerance = 1e-3}; }
 
@@ -90,7 +87,6 @@ class Trainer {
   int told_ = 0;
   TrainReport report_;
   inference::LaplaceMode mode_;
-  LikelihoodValue likelihood_;
 };
 
 void Trainer::set_bounds() {
@@ -163,12 +159,18 @@ optim::MinimizeResult Trainer::climb(const inference::LatentData& rows, const Ve
   optim::LbfgsOptions options;
   options.max_iterations = options_.steps.value_or(kExactSteps);
   options.value_tolerance = 1e-7;
-  auto result = optim::lbfgs(watched, start, box_, options, [&](const Iteration& it) {
+  const Observer observer = [&](const Iteration& it) {
     if (all) tell(best);
     if (!progress_) return Action::proceed;
     const double done = static_cast<double>(it.number) / options.max_iterations;
     return progress_({stage, done, fmt::format("step {}, objective {:.5f}", it.number, it.value)});
-  });
+  };
+  optim::MinimizeResult result;
+  try {
+    result = optim::lbfgs(watched, start, box_, options, observer);
+  } catch (const Interrupted&) {  // in the middle of a factorisation
+    result.stop = StopReason::interrupted;
+  }
   if (result.stop == StopReason::interrupted) {
     write_checkpoint();
     throw Interrupted(options_.checkpoint.empty()
@@ -205,14 +207,7 @@ Vector Trainer::learn_exactly() {
     best = result.theta;
     best_value = result.value;
   }
-  if (most == data_.size()) {
-    mode_.a = warm_;
-    likelihood_.known = true;
-    likelihood_.method = "cholesky";
-    likelihood_.rows = data_.size();
-    likelihood_.value = likelihood_.low = likelihood_.high =
-        -best_value * static_cast<double>(data_.y.size());
-  }
+  if (most == data_.size()) mode_.a = warm_;
   report_.resumed_evaluations = static_cast<int>(log_.num_replayed());
   return best;
 }
@@ -353,76 +348,10 @@ LatentTraining Trainer::run() {
       report_.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
   if (!options_.checkpoint.empty()) write_checkpoint();
   report_.seconds = timer_.seconds() - outside_;
-  return {std::move(problem_), std::move(mode_), std::move(report_), std::move(likelihood_)};
-}
-
-// Rows that an exact evaluation of so many functions can be asked for again and again.
-Index exact_rows(const inference::Speeds& speed, Index functions) {
-  const double per_cube = inference::exact_laplace_flops(1000, functions) / 1e9;
-  const double cube = kLongEvaluation * speed.flops / per_cube;
-  return std::max<Index>(100, static_cast<Index>(std::cbrt(cube)));
+  return {std::move(problem_), std::move(mode_), std::move(report_)};
 }
 
 }  // namespace
-
-Plan plan_latent(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
-                 const MethodOptions& method, const TrainOptions& train) {
-  if (train.train == "vecchia")
-    throw InvalidArgument(
-        "--train vecchia is the likelihood of numbers with Gaussian noise; with another likelihood "
-        "give auto, lbfgs, adam, adagrad or none");
-  const Index n = x.rows();
-  // Curvatures are about 1/4 for classes: the noise of the systems is about 4.
-  Plan plan = make_plan(kernel, 4.0, x, method, {}, PlanFor::solve);
-  const bool direct = plan.system.solver == "cholesky";
-  if (method.solver == "kcg") {  // finds the mode; what else is to be solved is for cg
-    auto others = method;
-    others.solver = "cg";
-    plan = make_plan(kernel, 4.0, x, others, {}, PlanFor::solve);
-    plan.train_system = plan.system;
-    plan.system.solver = "kcg";
-  }
-  const double dense = plan.base_bytes + inference::exact_laplace_bytes(n, functions);
-  if (direct && method.solver == "auto" && (n > kAlwaysDirect || dense > plan.budget_bytes)) {
-    auto iterative = method;
-    iterative.solver = "cg";
-    plan = make_plan(kernel, 4.0, x, iterative, {}, PlanFor::solve);
-  }
-  plan.trains = train.train != "none";
-  if (method.solver != "kcg") plan.train_system = plan.system;
-  if (!plan.trains) return plan;
-  const bool descent = train.train == "adam" || train.train == "adagrad";
-  const auto speed = inference::nominal_speeds(kernel, x.cols());
-  const Index affordable = std::min(exact_rows(speed, functions), kMostExactRows);
-  plan.train_rows = std::min(n, train.subset.value_or(n));
-  const bool exact =
-      !descent && (train.train == "lbfgs" || train.subset || plan.train_rows <= affordable);
-  plan.train_method = exact ? "exact" : descent ? train.train : "adam";
-  plan.start_rows = exact || descent ? 0 : std::min(affordable, n);
-  const double bytes =
-      inference::exact_laplace_bytes(exact ? plan.train_rows : plan.start_rows, functions);
-  if (exact && plan.base_bytes + bytes > plan.budget_bytes)
-    throw DoesNotFit(fmt::format(
-        "learning by Cholesky on {} rows needs {:.1f} GiB; --train adam, a smaller --subset, or "
-        "--memory {:.0f}M would do",
-        plan.train_rows, (plan.base_bytes + bytes) / 1073741824.0,
-        std::ceil((plan.base_bytes + bytes) * 1.05 / 1048576)));
-  if (descent && plan.train_system.solver == "cholesky") {
-    auto iterative = method;
-    iterative.solver = "cg";
-    plan.train_system = make_plan(kernel, 4.0, x, iterative, {}, PlanFor::solve).system;
-  }
-  plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + bytes);
-  const std::string how =
-      exact ? fmt::format("Learning maximises the exact Laplace evidence of {} rows. ",
-                          plan.train_rows)
-            : fmt::format(
-                  "Learning is by {} on gradients by solves from all {} rows{}. ",
-                  plan.train_method, plan.train_rows,
-                  plan.start_rows > 0 ? fmt::format(", begun exactly on {}", plan.start_rows) : "");
-  plan.reason = how + plan.reason;
-  return plan;
-}
 
 LatentTraining train_latent(const inference::LatentProblem& start,
                             const inference::LatentData& data, const Plan& plan,

@@ -13,7 +13,6 @@ struct LatentTraining {
   inference::LatentProblem problem;
   inference::LaplaceMode mode;  // the last one found on all rows, to start from; or empty
   TrainReport report;
-  LikelihoodValue likelihood;
 };
 
 using LatentStepObserver =

@@ -234,6 +234,8 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   auto& rows = scaled.data;
   auto problem = start_problem(options.method, rows.x, rows.y);
   problem.trend_left_out = inference::dependent_inputs(problem.mean, rows.x);
+  if (options.method.solver == "kcg" && !rows.noise.at(1.0).uniform())
+    throw InvalidArgument("--solver kcg needs the same noise in all rows; take another solver");
   // Last: scale, start values and trend are those of all rows, merged or not.
   // Merged rows have a noise of their own, which kcg cannot have.
   if (options.merge && options.method.solver != "kcg") rows = merge_replicates(std::move(rows));

@@ -202,7 +202,8 @@ optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, do
     return value;
   };
   const Observer observer = [&](const Iteration& it) {
-    tell(best);
+    // Of starts on few rows, only what comes of them is worth scoring.
+    if (stage.data.size() == data_.size()) tell(best);
     if (!progress_) return Action::proceed;
     const double done = static_cast<double>(it.number) / options_.steps_or_default();
     return progress_({stage.name, share_from + (share_to - share_from) * done,
@@ -337,6 +338,7 @@ LikelihoodValue Trainer::learn_exactly() {
         "learning failed: the likelihood could not be evaluated at any start value; fix the "
         "hyperparameters (--noise, --lengthscale) or scale the data");
   problem_.set_log_parameters(best.theta);
+  if (rows < data_.rows_before_merging()) tell(best.theta);
   report_.stop = best.stop;
   LikelihoodValue likelihood;
   likelihood.known = true;

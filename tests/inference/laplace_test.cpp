@@ -178,6 +178,35 @@ TEST(Laplace, SeparableClassesAndAHugeVarianceStayFinite) {
   }
 }
 
+TEST(Laplace, SolvesAreTightenedWhereDirectionsCancel) {
+  // S K S of order 1e4: a relative 1e-3 in its solves is more than the step itself.
+  for (const auto* name : {"bernoulli-logit", "poisson"}) {
+    const auto data = make_data(name, 120);
+    auto problem = make_problem(name, "rbf:iso");
+    problem.kernel.set_all_variances(1e4);
+    const auto exact = exact_laplace(problem, data, false);
+    for (const auto* preconditioner : {"auto", "none"}) {
+      IterativeLatentSystem system(problem.kernel, data.x, iterative(preconditioner));
+      const auto mode = find_mode(problem, data, system, {}, {});
+      EXPECT_EQ(mode.stop, StopReason::converged) << name << " " << preconditioner;
+      EXPECT_LT((mode.f - exact.mode.f).cwiseAbs().maxCoeff(), 1e-5) << name;
+    }
+  }
+}
+
+TEST(Laplace, AnEvidenceWithoutAModeIsNone) {
+  auto data = make_data("poisson", 60);
+  for (Index i = 0; i < 60; ++i) data.y(i, 0) = std::floor(std::exp(0.4 * static_cast<double>(i)));
+  auto problem = make_problem("poisson", "rbf:iso");
+  problem.kernel.set_all_variances(1e8);
+  try {
+    // log p <= 0 and log|B| >= 0.
+    EXPECT_LE(exact_laplace(problem, data, false, {.max_steps = 3}).value, 0);
+  } catch (const NotPositiveDefinite& error) {
+    EXPECT_NE(std::string(error.what()).find("mode"), std::string::npos);
+  }
+}
+
 TEST(Laplace, AWarmStartEndsAtTheSameMode) {
   const auto data = make_data("poisson", 80);
   auto problem = make_problem("poisson");

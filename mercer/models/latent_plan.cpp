@@ -1,0 +1,198 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/models/latent_training.hpp"
+
+namespace mercer::models {
+namespace {
+
+// An exact evaluation may take so long by estimate while learning on all rows.
+constexpr double kLongEvaluation = 2.0;
+constexpr Index kMostExactRows = 2000, kLeastStartRows = 100;
+// Curvatures are about 1/4 for classes: the noise of the systems is about 4.
+constexpr double kTypicalNoise = 4.0;
+// A low-rank preconditioner of fewer columns than this is not worth having.
+constexpr Index kLeastRank = 20;
+// What learning usually takes: exact evaluations, products of a step by solves.
+constexpr double kEvaluations = 40, kProductsPerStep = 25, kSteps = 40;
+
+// Rows that an exact evaluation of so many functions can be asked for again and again.
+Index exact_rows(const inference::Speeds& speed, Index functions) {
+  const double per_cube = inference::exact_laplace_flops(1000, functions) / 1e9;
+  const double cube = kLongEvaluation * speed.flops / per_cube;
+  return std::max<Index>(100, static_cast<Index>(std::cbrt(cube)));
+}
+
+// Blocks of vectors that an iterative run has at once: the latent functions times the probes.
+double vector_bytes(Index n, Index functions, Index probes) {
+  return 8.0 * static_cast<double>(n) * static_cast<double>(functions) *
+         static_cast<double>(probes + 1) * 10;
+}
+
+// F, and U of every function.
+double low_rank_bytes(Index n, Index functions, Index rank) {
+  return 8.0 * static_cast<double>(n) * static_cast<double>(rank) *
+         static_cast<double>(functions + 2);
+}
+
+[[noreturn]] void refuse_memory(const Plan& plan, const std::string& what, double bytes,
+                                const std::string& instead) {
+  const double all = plan.base_bytes + bytes;
+  throw DoesNotFit(
+      fmt::format("{} needs {}, more than the {} there are; {}--memory {:.0f}M would do", what,
+                  format_bytes(all), format_bytes(plan.budget_bytes), instead,
+                  std::ceil(all * 1.05 / 1048576)));
+}
+
+class LatentPlanner {
+ public:
+  LatentPlanner(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
+                const MethodOptions& method, const TrainOptions& train)
+      : kernel_(kernel),
+        x_(x),
+        n_(x.rows()),
+        functions_(functions),
+        method_(method),
+        train_(train) {}
+
+  Plan run();
+
+ private:
+  bool fits(double bytes) const { return plan_.base_bytes + bytes <= plan_.budget_bytes; }
+  void need(double bytes) {
+    plan_.peak_bytes = std::max(plan_.peak_bytes, plan_.base_bytes + bytes);
+  }
+  Plan plan_with(const std::string& solver) const {
+    auto method = method_;
+    method.solver = solver;
+    return make_plan(kernel_, kTypicalNoise, x_, method, {}, PlanFor::solve);
+  }
+  void plan_solve();
+  void bound_rank(inference::SystemChoice& choice);
+  void plan_learning();
+
+  const kernels::Kernel& kernel_;
+  ConstMatrixView x_;
+  Index n_, functions_;
+  const MethodOptions& method_;
+  const TrainOptions& train_;
+  Plan plan_;
+};
+
+// How the mode is found: by Cholesky where all its matrices fit and N is small.
+void LatentPlanner::plan_solve() {
+  plan_ = plan_with(method_.solver == "kcg" ? "cg" : method_.solver);
+  const double dense = inference::exact_laplace_bytes(n_, functions_);
+  if (plan_.system.solver == "cholesky" && method_.solver == "auto" &&
+      (n_ > kAlwaysDirect || !fits(dense)))
+    plan_ = plan_with("cg");
+  if (plan_.system.solver == "cholesky") {
+    if (!fits(dense))
+      refuse_memory(plan_, "a factorisation for every class", dense, "--solver cg or ");
+    need(dense);
+  } else {
+    bound_rank(plan_.system);
+  }
+  plan_.train_system = plan_.system;
+  if (method_.solver == "kcg") {  // finds the mode; whatever else is to be solved is for cg
+    plan_.system.solver = "kcg";
+    plan_.system.precision = inference::SolvePrecision::float64;
+    plan_.reason = "The mode is found by kernel conjugate gradients, as asked for.";
+  }
+}
+
+// The rank that fits beside the vectors of all functions.
+void LatentPlanner::bound_rank(inference::SystemChoice& choice) {
+  const double vectors = vector_bytes(n_, functions_, train_.train == "none" ? 1 : train_.probes);
+  if (!fits(vectors)) refuse_memory(plan_, "a block of vectors for every class", vectors, "");
+  need(vectors);
+  if (choice.preconditioner != "auto") return;
+  const double left = plan_.budget_bytes - plan_.base_bytes - vectors;
+  const auto most = static_cast<Index>(left / low_rank_bytes(n_, functions_, 1));
+  const Index rank =
+      std::min(inference::latent_rank(n_, choice.preconditioning.rank.value_or(1000)), most);
+  if (rank < kLeastRank) {
+    choice.preconditioner = "none";
+    choice.preconditioning.rank.reset();
+    plan_.reason += " Without a preconditioner: there is no memory for one.";
+    return;
+  }
+  choice.preconditioning.rank = rank;
+  need(vectors + low_rank_bytes(n_, functions_, rank));
+}
+
+void LatentPlanner::plan_learning() {
+  const bool descent = train_.train == "adam" || train_.train == "adagrad";
+  const auto speed = inference::nominal_speeds(kernel_, x_.cols());
+  const auto room =
+      static_cast<Index>(std::sqrt(std::max(0.0, plan_.budget_bytes - plan_.base_bytes) /
+                                   inference::exact_laplace_bytes(1, functions_)));
+  const Index quick = std::min(exact_rows(speed, functions_), kMostExactRows);
+  plan_.train_rows = std::min(n_, train_.subset.value_or(n_));
+  const bool exact =
+      !descent && (train_.train == "lbfgs" || train_.subset || plan_.train_rows <= quick);
+  plan_.train_method = exact ? "exact" : descent ? train_.train : "adam";
+  if (exact && plan_.train_rows > room)
+    refuse_memory(plan_, fmt::format("learning by Cholesky on {} rows", plan_.train_rows),
+                  inference::exact_laplace_bytes(plan_.train_rows, functions_),
+                  "--train adam, a smaller --subset, or ");
+  const Index start = std::min({quick, room, n_});
+  plan_.start_rows = exact || descent || start < kLeastStartRows ? 0 : start;
+  need(inference::exact_laplace_bytes(exact ? plan_.train_rows : plan_.start_rows, functions_));
+  if (!exact && plan_.train_system.solver == "cholesky") {
+    plan_.train_system = plan_with("cg").system;
+    bound_rank(plan_.train_system);
+  }
+  PlanRow row;
+  row.stage = "train";
+  row.fits = row.chosen = true;
+  row.bytes = plan_.peak_bytes - plan_.base_bytes;
+  const auto seconds_of = [&](Index rows) {
+    return inference::exact_laplace_flops(rows, functions_) / plan_.calibration.flops;
+  };
+  if (exact) {
+    row.method = fmt::format("exact evidence, {} rows", plan_.train_rows);
+    row.seconds = kEvaluations * seconds_of(plan_.train_rows);
+    plan_.reason = fmt::format("Learning maximises the exact Laplace evidence of {} rows. ",
+                               plan_.train_rows) +
+                   plan_.reason;
+  } else {
+    row.method = fmt::format("{} on {} rows, gradients by solves", plan_.train_method, n_);
+    row.seconds =
+        kEvaluations * seconds_of(plan_.start_rows) +
+        train_.steps.value_or(static_cast<int>(kSteps)) * kProductsPerStep *
+            inference::product_seconds(plan_.calibration, n_, plan_.train_system.op,
+                                       plan_.train_system.precision, functions_ * train_.probes);
+    plan_.reason =
+        fmt::format(
+            "Learning is by {} on gradients by solves from all {} rows{}. ", plan_.train_method,
+            plan_.train_rows,
+            plan_.start_rows > 0 ? fmt::format(", begun exactly on {}", plan_.start_rows) : "") +
+        plan_.reason;
+  }
+  plan_.seconds += row.seconds;
+  plan_.rows.insert(plan_.rows.begin(), std::move(row));
+}
+
+Plan LatentPlanner::run() {
+  if (train_.train == "vecchia")
+    throw InvalidArgument(
+        "--train vecchia is the likelihood of numbers with Gaussian noise; with another likelihood "
+        "give auto, lbfgs, adam, adagrad or none");
+  plan_solve();
+  plan_.trains = train_.train != "none";
+  if (plan_.trains) plan_learning();
+  return std::move(plan_);
+}
+
+}  // namespace
+
+Plan plan_latent(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
+                 const MethodOptions& method, const TrainOptions& train) {
+  return LatentPlanner(kernel, x, functions, method, train).run();
+}
+
+}  // namespace mercer::models
