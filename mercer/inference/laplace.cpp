@@ -20,7 +20,7 @@ constexpr double kNoProgress = 0.9;
 constexpr int kMostIdle = 4;
 // A direction that had to be halved more often than this came from too loose a solve.
 constexpr int kManyHalvings = 2;
-constexpr double kTighter = 1e-2, kTightest = 1e-12;
+constexpr double kTighter = 1e-2, kTightest = 1e-12, kSlow = 0.3;
 // An exact evidence is one only near the mode: within so many times the tolerance.
 constexpr double kFarFromMode = 1e3;
 // A step of Newton's method takes about so many in all, for estimates.
@@ -185,7 +185,11 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
     if (!moved && could_be_better) continue;
     local_ = evaluate(problem_, data_, mode_.f);
     psi_ = local_.log_density - 0.5 * column_dots(mode_.a, ka_);
+    const double before = mode_.residual.maxCoeff();
     done = measure();
+    // Whole steps that gain little are the solve's doing too.
+    if (mode_.halvings == halvings && mode_.residual.maxCoeff() > kSlow * before)
+      solve_tolerance_ = std::max(kTighter * solve_tolerance_, kTightest);
     const Iteration it{mode_.steps, root_prior_ * mode_.residual.maxCoeff(), options_.tolerance, 0};
     if (observer && observer(it) == Action::stop) {
       mode_.stop = StopReason::interrupted;
@@ -209,7 +213,9 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
     done = measure();
   }
   if (done && mode_.stop != StopReason::interrupted) mode_.stop = StopReason::converged;
-  if (!done && mode_.stop == StopReason::converged) mode_.stop = StopReason::stagnation;
+  // Sums of steps had converged, a itself is as good as rounding allows.
+  if (!done && mode_.stop == StopReason::iteration_limit && mode_.steps < options_.max_steps)
+    mode_.stop = StopReason::stagnation;
   mode_.w = local_.w;
   mode_.log_density = local_.log_density.sum();
   mode_.quadratic = column_dots(mode_.a, ka_).sum();
