@@ -58,8 +58,8 @@ std::vector<Entry> entries(const CompareOptions& options, const kernels::Kernel&
     out.push_back(entry);
   };
   for (const auto& solver : options.solvers) {
-    if (solver == "cholesky") {
-      add({"cholesky", "none"});
+    if (solver == "cholesky" || solver == "kcg") {  // these take no preconditioner
+      add({solver, "none"});
       continue;
     }
     for (const auto& name : names) {
@@ -178,6 +178,8 @@ class Comparison {
     try {
       if (entry.solver == "cholesky")
         solve_directly(k, run);
+      else if (entry.solver == "kcg")
+        iterate_in_function_space(k, run, fraction);
       else
         iterate(k, run, fraction);
     } catch (const NotPositiveDefinite& error) {
@@ -236,6 +238,33 @@ class Comparison {
     measure(k, run, x);
   }
 
+  void iterate_in_function_space(const Operators& k, CompareRun& run, double fraction) {
+    inference::SystemChoice choice;
+    choice.solver = "kcg";
+    choice.max_iterations = options_.method.max_iterations;
+    const linalg::Diagonal noise(run.noise);
+    const double tolerance = residual_target() / scaled_.data.y.norm();
+    Matrix x = Matrix::Zero(result_.n, 1);
+    const Timer timer;
+    const auto solved = inference::solve_iteratively({k, noise, choice}, scaled_.data.y, x,
+                                                     tolerance, watch(run, fraction, timer));
+    run.solve_seconds = timer.seconds();
+    run.stop = solved.stop;
+    run.timed_out = run.timed_out && solved.stop == StopReason::interrupted;
+    run.iterations = solved.iterations;
+    run.matvecs = solved.matvecs;
+    run.relative_residual = solved.relative_residual;
+  }
+
+  // Progress, and the limit on seconds. The run and the timer must outlive it.
+  Observer watch(CompareRun& run, double fraction, const Timer& timer) {
+    return [this, &run, fraction, &timer](const Iteration& it) {
+      run.timed_out = timer.seconds() > options_.cell_seconds;
+      const bool proceed = report(fraction, run, fmt::format(", iteration {}", it.number));
+      return run.timed_out || !proceed ? Action::stop : Action::proceed;
+    };
+  }
+
   void iterate(const Operators& k, CompareRun& run, double fraction) {
     const preconditioners::Target target{*k.exact, run.noise, k.fast.get()};
     const auto preconditioning = preconditioning_for(run.preconditioner, options_.method);
@@ -272,11 +301,7 @@ class Comparison {
       context.preconditioner = built.preconditioner.get();
     }
     const Timer timer;
-    context.observer = [&](const Iteration& it) {
-      run.timed_out = timer.seconds() > options_.cell_seconds;
-      const bool proceed = report(fraction, run, fmt::format(", iteration {}", it.number));
-      return run.timed_out || !proceed ? Action::stop : Action::proceed;
-    };
+    context.observer = watch(run, fraction, timer);
     Matrix x = Matrix::Zero(result_.n, 1);
     const auto solved = adaptive
                             ? adaptive->solve(solver, a, scaled_.data.y, x, solver_options, context)
@@ -389,7 +414,7 @@ void check(const CompareOptions& options) {
   given_preconditioning(options.method);  // landmarks that do not exist
   if (options.solvers.empty()) throw InvalidArgument("--solvers names no solver");
   for (const auto& name : options.solvers)
-    if (name != "auto" && name != "cholesky") krylov::solver(name);
+    if (name != "auto" && name != "cholesky" && name != "kcg") krylov::solver(name);
   for (const auto& name : options.preconditioners)
     if (name != "auto") preconditioners::preconditioner(name);
   check_taken(options);

@@ -133,7 +133,7 @@ RegressionModel solved_model(const inference::RegressionProblem& problem,
 
 // Watching a run needs no more digits than a picture shows.
 inference::SystemChoice watching_system(inference::SystemChoice choice) {
-  choice.tolerance = std::max(choice.tolerance, 1e-4);
+  choice.tolerance = std::max(choice.tolerance, 1e-3);
   return choice;
 }
 

@@ -27,6 +27,19 @@ CompareOptions small_options() {
   return options;
 }
 
+TEST(Compare, KernelConjugateGradientsStandBesideTheOthers) {
+  auto options = small_options();
+  options.preconditioners = {"none"};
+  options.solvers = {"auto", "kcg"};
+  const auto result = compare(small_data(), options);
+  EXPECT_EQ(result.labels, (std::vector<std::string>{"cg", "kcg"}));
+  for (const auto& run : result.runs) {
+    EXPECT_TRUE(run.converged()) << run.label();
+    EXPECT_LE(run.relative_residual, options.method.tolerance) << run.label();
+    EXPECT_GT(run.iterations, 0) << run.label();
+  }
+}
+
 TEST(Compare, RunsEveryMethodInEveryCell) {
   // Two inputs: above four, ski takes the nearest node of a coarse grid and may well not converge.
   const auto field = data::scattered_field(150, 0.05, 3);
