@@ -125,13 +125,7 @@ FitRun execute(FitCommand& command, data::Dataset data, const Console& console) 
   command.fit.standardize = !command.data.raw_scale;
   command.fit.merge = !command.no_merge;
   command.fit.mean_only = command.method == "krr";
-  std::optional<data::Dataset> test;
-  if (command.test_fraction) {
-    const auto split =
-        data::split_rows(run.data.size(), *command.test_fraction, command.fit.method.seed);
-    test = data::take_rows(run.data, split.test, command.fit.standardize);
-    run.data = data::take_rows(run.data, split.train, command.fit.standardize);
-  }
+  const auto test = hold_out(command, run.data);
   tell(run.data, console);
   std::optional<Trace> trace;
   if (!command.trace.empty()) trace.emplace(command.trace, command.validation, run.data.schema);
@@ -151,18 +145,6 @@ FitRun execute(FitCommand& command, data::Dataset data, const Console& console) 
 /// The exact gradients that learning by solves took, null when it was by Cholesky.
 Json gradients_json(const models::FitResult& result) {
   if (!result.plan.trains || result.plan.train_method == "exact") return nullptr;
-  Json list = Json::array();
-  for (const auto& step : result.training.history) {
-    Json row = {{"step", step.number}, {"iterations", step.iterations}, {"matvecs", step.matvecs}};
-    put(row, "seconds", step.seconds);
-    put(row, "gradient_norm", step.gradient_norm);
-    put(row, "tolerance", step.tolerance);
-    row["stop"] = std::string(to_string(step.stop));
-    put(row, "relative_residual", step.relative_residual);
-    if (step.predicted_gain) put(row, "predicted_gain", *step.predicted_gain);
-    if (step.noise_gain) put(row, "noise_gain", *step.noise_gain);
-    list.push_back(std::move(row));
-  }
   const auto names = result.model.problem.parameter_names();
   Json last = Json::object();
   const auto& training = result.training;
@@ -173,7 +155,7 @@ Json gradients_json(const models::FitResult& result) {
       put(entry, "standard_error", training.standard_error[i]);
     last[names[static_cast<std::size_t>(i)]] = std::move(entry);
   }
-  return {{"steps", std::move(list)},
+  return {{"steps", gradient_steps_json(result.training.history)},
           {"last", std::move(last)},
           {"loose", training.loose_gradients},
           {"surrogate_evaluations", training.surrogate_evaluations},
@@ -201,14 +183,7 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
   json["stop"] = std::string(to_string(result.solve.stop));
   json["fell_back_to_double"] = result.solve.fell_back_to_double;
   put(json, "jitter", result.jitter);
-  json["steps"] = result.training.steps;
-  json["evaluations"] = result.training.evaluations;
-  json["failed_evaluations"] = result.training.failed_evaluations;
-  json["resumed_evaluations"] = result.training.resumed_evaluations;
-  json["train_stop"] =
-      result.plan.trains ? Json(std::string(to_string(result.training.stop))) : Json(nullptr);
-  json["bounds_hit"] = result.training.bounds_hit;
-  json["train_method"] = result.plan.trains ? Json(result.plan.train_method) : Json(nullptr);
+  put_training(json, result.plan, result.training);
   json["gradients"] = gradients_json(result);
   json["matvecs"] = result.training.matvecs + result.solve.matvecs;
   Json seconds;
@@ -341,6 +316,15 @@ void tell_outcome(const FitCommand& command, const Arguments& arguments, const F
 }
 
 }  // namespace
+
+std::optional<data::Dataset> hold_out(const FitCommand& command, data::Dataset& data) {
+  if (!command.test_fraction) return {};
+  const bool standardize = !command.data.raw_scale;
+  const auto split = data::split_rows(data.size(), *command.test_fraction, command.fit.method.seed);
+  auto test = data::take_rows(data, split.test, standardize);
+  data = data::take_rows(data, split.train, standardize);
+  return test;
+}
 
 models::ProgressCallback stop_learning_first(const Console& console) {
   // Shared by the copies that are made of it.

@@ -26,6 +26,9 @@ struct FitCommand {
   Timer timer;  // of the whole run
 };
 
+/// Takes the rows of --test-fraction out of the data; none when it is not given.
+std::optional<data::Dataset> hold_out(const FitCommand& command, data::Dataset& data);
+
 /// The first Ctrl-C while learning by solves ends the learning, not the run: the model of what was
 /// learned until then is still made.
 models::ProgressCallback stop_learning_first(const Console& console);

@@ -72,10 +72,8 @@ class LatentTrace {
 };
 
 void refuse_regression_options(const FitCommand& command, const Arguments& arguments) {
-  const auto why = fmt::format("the likelihood {} is not Gaussian", command.likelihood);
-  refuse_train_options(
-      arguments,
-      {"--noise", "--mean", "--noise-column", "--count-column", "--no-merge", "--probe-kind"}, why);
+  refuse_gaussian_options(arguments,
+                          fmt::format("the likelihood {} is not Gaussian", command.likelihood));
   if (!command.trace.empty() && !classifies(command))
     throw InvalidArgument("--trace is for classes and for Gaussian noise; leave it out");
 }
@@ -112,14 +110,7 @@ LatentRun execute(const FitCommand& command, data::Dataset data, const Console& 
   LatentRun run;
   // Classes are those of the whole file, whatever part is learned from.
   const auto classes = classifies(command) ? models::find_classes(data) : models::Classes();
-  std::optional<data::Dataset> test;
-  const bool standardize = !command.data.raw_scale;
-  if (command.test_fraction) {
-    const auto split =
-        data::split_rows(data.size(), *command.test_fraction, command.fit.method.seed);
-    test = data::take_rows(data, split.test, standardize);
-    data = data::take_rows(data, split.train, standardize);
-  }
+  const auto test = hold_out(command, data);
   run.data = std::move(data);
   std::optional<LatentTrace> trace;
   if (!command.trace.empty())
@@ -140,16 +131,7 @@ LatentRun execute(const FitCommand& command, data::Dataset data, const Console& 
 
 Json steps_json(const models::LatentFitResult& result) {
   if (!result.plan.trains || result.plan.train_method == "exact") return nullptr;
-  Json list = Json::array();
-  for (const auto& step : result.training.history) {
-    Json row = {{"step", step.number}, {"iterations", step.iterations}, {"matvecs", step.matvecs}};
-    put(row, "seconds", step.seconds);
-    put(row, "gradient_norm", step.gradient_norm);
-    put(row, "tolerance", step.tolerance);
-    row["stop"] = std::string(to_string(step.stop));
-    list.push_back(std::move(row));
-  }
-  return {{"steps", std::move(list)},
+  return {{"steps", gradient_steps_json(result.training.history)},
           {"loose", result.training.loose_gradients},
           {"matvecs", result.training.matvecs}};
 }
@@ -173,14 +155,7 @@ Json fit_json(const FitCommand& command, const LatentRun& run) {
   json["step_halvings"] = result.halvings;
   json["iterations"] = result.iterations;
   json["stop"] = std::string(to_string(result.stop));
-  json["steps"] = result.training.steps;
-  json["evaluations"] = result.training.evaluations;
-  json["failed_evaluations"] = result.training.failed_evaluations;
-  json["resumed_evaluations"] = result.training.resumed_evaluations;
-  json["train_stop"] =
-      result.plan.trains ? Json(std::string(to_string(result.training.stop))) : Json(nullptr);
-  json["bounds_hit"] = result.training.bounds_hit;
-  json["train_method"] = result.plan.trains ? Json(result.plan.train_method) : Json(nullptr);
+  put_training(json, result.plan, result.training);
   json["gradients"] = steps_json(result);
   json["matvecs"] = result.training.matvecs + result.matvecs;
   Json seconds;
@@ -290,9 +265,7 @@ void settle_task(FitCommand& command, const Arguments& arguments) {
 bool is_latent(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
                const Console& console) {
   if (command.likelihood != "auto" && command.likelihood != "gaussian") return true;
-  const bool regression_only = arguments.given("--noise") || arguments.given("--mean") ||
-                               arguments.given("--noise-column") ||
-                               arguments.given("--count-column");
+  const bool regression_only = asks_for_numbers(arguments);
   const auto& schema = data.schema;
   if (command.task == "auto" && command.likelihood == "auto" && !regression_only &&
       models::looks_like_classes(data)) {

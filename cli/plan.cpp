@@ -101,12 +101,11 @@ int run_plan(const Words& words) {
   const auto purpose = verb == "fit"     ? models::PlanFor::fit
                        : verb == "solve" ? models::PlanFor::solve
                                          : models::PlanFor::predict;
-  const bool regression_only = arguments.given("--noise") || arguments.given("--mean") ||
-                               arguments.given("--noise-column") ||
-                               arguments.given("--count-column");
   const bool classes =
-      verb == "fit" && (task == "classification" ||
-                        (task == "auto" && !regression_only && models::looks_like_classes(data)));
+      verb == "fit" &&
+      (task == "classification" ||
+       (task == "auto" && !asks_for_numbers(arguments) && models::looks_like_classes(data)));
+  if (classes) refuse_gaussian_options(arguments, "classes have no Gaussian noise");
   const auto plan = classes
                         ? plan_classes(data, !flags.raw_scale, method, train)
                         : plan_numbers(data, !flags.raw_scale, no_merge, method, train, purpose);

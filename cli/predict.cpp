@@ -10,7 +10,7 @@
 #include "cli/format.hpp"
 #include "cli/latent_text.hpp"
 #include "cli/model_text.hpp"
-#include "cli/predict_command.hpp"
+#include "cli/prediction_sink.hpp"
 #include "cli/record.hpp"
 #include "cli/row_source.hpp"
 #include "cli/shared_options.hpp"
@@ -23,24 +23,10 @@
 namespace mercer::cli {
 namespace {
 
-struct Totals {
-  Index rows = 0;
-  double largest_bound = 0;
-  VarianceRecord variances;
-  Index clamped = 0;
-  std::int64_t matvecs = 0;
-  double seconds = 0;
-};
-
-struct Column {
-  std::string name;
-  Vector values;
-};
-
 // Of predictions, or of none for the names.
-std::vector<Column> columns_of(const models::Predictions& p,
-                               const models::VarianceOptions& options) {
-  std::vector<Column> columns = {{"mean", p.mean}};
+std::vector<PredictionColumn> columns_of(const models::Predictions& p,
+                                         const models::VarianceOptions& options) {
+  std::vector<PredictionColumn> columns = {{"mean", p.mean}};
   if (options.method != "none")
     columns.insert(columns.end(), {{"sd_latent", p.sd_latent},
                                    {"sd_obs", p.sd_obs},
@@ -53,61 +39,8 @@ std::vector<Column> columns_of(const models::Predictions& p,
   return columns;
 }
 
-/// Where predictions go: a CSV file or stream, or the columns of a JSON object.
-class Sink {
- public:
-  Sink(const PredictCommand& command, const data::Schema& schema)
-      : command_(command), schema_(schema), as_json_(command.run.json && command.output == "-") {
-    std::vector<std::string> header;
-    if (command.with_inputs)
-      for (const auto& column : schema.inputs) header.push_back(column.name);
-    for (auto& column : columns_of(models::Predictions(), command.options.variance))
-      header.push_back(std::move(column.name));
-    if (!as_json_) writer_.emplace(command.output, std::move(header));
-  }
-
-  void add(const Matrix& inputs, const models::Predictions& predictions) {
-    const auto columns = columns_of(predictions, command_.options.variance);
-    if (as_json_) {
-      for (const auto& column : columns)
-        for (const double value : column.values) json_[column.name].push_back(value);
-      return;
-    }
-    for (Index i = 0; i < inputs.rows(); ++i) {
-      if (command_.with_inputs) write_inputs(*writer_, schema_, inputs, i);
-      for (const auto& column : columns) writer_->number(column.values[i]);
-      writer_->end_row();
-    }
-  }
-
-  /// Puts the file in place; returns the columns when they go into JSON.
-  Json close() {
-    if (writer_) writer_->close();
-    return std::move(json_);
-  }
-
- private:
-  const PredictCommand& command_;
-  const data::Schema& schema_;
-  bool as_json_;
-  std::optional<data::CsvWriter> writer_;
-  Json json_ = Json::object();
-};
-
-Json predict_json(const PredictCommand& command, const Totals& totals, Json columns) {
-  Json json = {{"n", totals.rows}, {"model", command.model_path}, {"output", command.output}};
-  put(json, "largest_error_bound", totals.largest_bound);
-  put_variances(json, totals.variances);
-  json["clamped_variances"] = totals.clamped;
-  json["matvecs"] = totals.matvecs;
-  put(json, "seconds", totals.seconds);
-  json["peak_rss_bytes"] = peak_rss_bytes();
-  json.update(columns);
-  return json;
-}
-
 Json execute(const PredictCommand& command, models::RegressionModel model, const Console& console,
-             Totals& totals) {
+             PredictionTotals& totals) {
   const Timer timer;
   if (command.seed) model.method.seed = *command.seed;
   RowSource source(command.data_path, model.schema,
@@ -118,14 +51,15 @@ Json execute(const PredictCommand& command, models::RegressionModel model, const
   options.variance.rows = block.rows();  // at least
   const models::Predictor predictor(std::move(model), options);
   totals.variances.method = predictor.plan().variance;
-  Sink sink(command, predictor.model().schema);
+  PredictionSink sink(command, predictor.model().schema,
+                      columns_of(models::Predictions(), command.options.variance));
   const auto progress = source.progress(console);
   auto sample = predictor.row_sample();
   for (; more; more = source.next(block)) {
     const auto predictions = source.predict(predictor, block, sample, progress);
-    sink.add(block.inputs, predictions);
+    sink.add(block.inputs, columns_of(predictions, command.options.variance));
     totals.variances.add(predictions);
-    totals.largest_bound = std::max(totals.largest_bound, predictions.error_bound.maxCoeff());
+    totals.largest_bound = std::max(*totals.largest_bound, predictions.error_bound.maxCoeff());
     totals.clamped += predictions.clamped_variances;
     totals.matvecs += predictions.matvecs;
   }
@@ -179,21 +113,6 @@ void add_predict_options(Arguments& arguments, PredictCommand& command) {
 
 }  // namespace
 
-void write_inputs(data::CsvWriter& writer, const data::Schema& schema, const Matrix& inputs,
-                  Index row) {
-  Index first = 0;
-  for (const auto& column : schema.inputs) {
-    if (!column.categorical) {
-      writer.number(inputs(row, first));
-    } else {
-      Index level = 0;
-      inputs.row(row).segment(first, column.width()).maxCoeff(&level);
-      writer.text(column.levels[static_cast<std::size_t>(level)]);
-    }
-    first += column.width();
-  }
-}
-
 int run_predict(const Words& words) {
   Arguments arguments(
       "predict", "  mercer predict concrete.mcr new.csv -o predictions.csv",
@@ -223,22 +142,9 @@ int run_predict(const Words& words) {
     return predict_latent(command, std::move(*latent), console);
   auto regression = std::get<models::RegressionModel>(std::move(model));
   leave_variances(regression, command.options.variance);
-  Totals totals;
+  PredictionTotals totals;
   Json columns = execute(command, std::move(regression), console, totals);
-  if (totals.clamped > 0)
-    console.warn(
-        fmt::format("{} of {} variances came out below zero by rounding and were raised to "
-                    "1e-12 of the prior variance",
-                    totals.clamped, totals.rows));
-  if (command.run.json)
-    print_json(predict_json(command, totals, std::move(columns)));
-  else if (command.output != "-")
-    print_out(
-        fmt::format("Predicted    {} into {} in {}; every mean is within {} of the exact one\n{}",
-                    plural(totals.rows, "row"), command.output, duration(totals.seconds),
-                    number(totals.largest_bound, 3), variances_text(totals.variances)));
-  else if (const auto text = variances_sentence(totals.variances); !text.empty())
-    console.note("variances " + text);
+  report(command, totals, columns, console);
   return exit_ok;
 }
 

@@ -3,7 +3,6 @@
 
 #include "cli/console.hpp"
 #include "cli/shared_options.hpp"
-#include "mercer/data/csv_writer.hpp"
 #include "mercer/data/predict_stream.hpp"
 #include "mercer/models/latent.hpp"
 
@@ -21,10 +20,6 @@ struct PredictCommand {
   bool with_inputs = false;
   bool drop_missing = false;
 };
-
-/// The raw columns that the encoded inputs of a row came from.
-void write_inputs(data::CsvWriter& writer, const data::Schema& schema, const Matrix& inputs,
-                  Index row);
 
 /// The rest of `predict` and of `evaluate` for a model with a likelihood that is not Gaussian.
 int predict_latent(const PredictCommand& command, models::LatentModel model,

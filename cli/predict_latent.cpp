@@ -6,7 +6,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/format.hpp"
 #include "cli/latent_text.hpp"
-#include "cli/predict_command.hpp"
+#include "cli/prediction_sink.hpp"
 #include "cli/row_source.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
@@ -14,15 +14,10 @@
 namespace mercer::cli {
 namespace {
 
-struct Column {
-  std::string name;
-  Vector values;
-};
-
 // The numbers of a block; of none for the names. `label` stands before them for classes.
-std::vector<Column> columns_of(const models::LatentModel& model, const models::LatentPredictions& p,
-                               bool with_sd) {
-  std::vector<Column> out;
+std::vector<PredictionColumn> columns_of(const models::LatentModel& model,
+                                         const models::LatentPredictions& p, bool with_sd) {
+  std::vector<PredictionColumn> out;
   const auto part = [](const Matrix& m, Index c) {
     return c < m.cols() ? Vector(m.col(c)) : Vector();
   };
@@ -63,51 +58,6 @@ std::vector<std::string> labels_of(const models::LatentModel& model, const Matri
   return out;
 }
 
-class Sink {
- public:
-  Sink(const PredictCommand& command, const models::LatentModel& model, bool with_sd)
-      : command_(command),
-        model_(model),
-        with_sd_(with_sd),
-        as_json_(command.run.json && command.output == "-") {
-    std::vector<std::string> header;
-    if (command.with_inputs)
-      for (const auto& column : model.schema.inputs) header.push_back(column.name);
-    if (model.classifies()) header.push_back("label");
-    for (auto& column : columns_of(model, {}, with_sd)) header.push_back(std::move(column.name));
-    if (!as_json_) writer_.emplace(command.output, std::move(header));
-  }
-
-  void add(const Matrix& inputs, const models::LatentPredictions& p) {
-    const auto columns = columns_of(model_, p, with_sd_);
-    const auto labels = labels_of(model_, p.probabilities);
-    if (as_json_) {
-      for (const auto& label : labels) json_["label"].push_back(label);
-      for (const auto& column : columns)
-        for (const double value : column.values) json_[column.name].push_back(value);
-      return;
-    }
-    for (Index i = 0; i < inputs.rows(); ++i) {
-      if (command_.with_inputs) write_inputs(*writer_, model_.schema, inputs, i);
-      if (model_.classifies()) writer_->text(labels[static_cast<std::size_t>(i)]);
-      for (const auto& column : columns) writer_->number(column.values[i]);
-      writer_->end_row();
-    }
-  }
-
-  Json close() {
-    if (writer_) writer_->close();
-    return std::move(json_);
-  }
-
- private:
-  const PredictCommand& command_;
-  const models::LatentModel& model_;
-  bool with_sd_, as_json_;
-  std::optional<data::CsvWriter> writer_;
-  Json json_ = Json::object();
-};
-
 void refuse_none(const models::LatentModel& model, const models::PredictOptions& options) {
   if (options.variance.joint_samples > 0)
     throw InvalidArgument("--samples draws from Gaussian regressions; leave it out");
@@ -131,44 +81,23 @@ int predict_latent(const PredictCommand& command, models::LatentModel model,
   options.variance.rows = block.rows();
   const models::LatentPredictor predictor(std::move(model), options);
   const bool with_sd = !predictor.model().map_only && options.variance.method != "none";
-  Sink sink(command, predictor.model(), with_sd);
+  const auto& fitted = predictor.model();
+  PredictionSink sink(command, fitted.schema, columns_of(fitted, {}, with_sd), fitted.classifies());
   const auto progress = source.progress(console);
-  LatentTotals totals;
+  LatentTotals all;
   for (; more; more = source.next(block)) {
     const auto predictions = source.predict(predictor, block, progress);
-    sink.add(block.inputs, predictions);
-    totals.add(predictions);
+    sink.add(block.inputs, columns_of(fitted, predictions, with_sd),
+             labels_of(fitted, predictions.probabilities));
+    all.add(predictions);
   }
   clear_progress_line();
   source.report(console);
   Json columns = sink.close();
-  if (totals.clamped > 0)
-    console.warn(fmt::format(
-        "{} variances came out below zero by rounding and were raised to 1e-12 of the prior "
-        "variance",
-        totals.clamped));
-  if (command.run.json) {
-    Json json = {{"n", totals.rows}, {"model", command.model_path}, {"output", command.output}};
-    if (predictor.model().certificate.rigorous) {
-      put(json, "largest_error_bound", totals.largest_bound);
-    } else {
-      json["largest_error_bound"] = nullptr;
-      json["largest_error_bound_reason"] = kNoBound;
-    }
-    put_variances(json, totals.variances);
-    json["clamped_variances"] = totals.clamped;
-    json["matvecs"] = totals.matvecs;
-    put(json, "seconds", timer.seconds());
-    json["peak_rss_bytes"] = peak_rss_bytes();
-    json.update(columns);
-    print_json(json);
-  } else if (command.output != "-") {
-    print_out(fmt::format("Predicted    {} into {} in {}\n{}", plural(totals.rows, "row"),
-                          command.output, duration(timer.seconds()),
-                          variances_text(totals.variances)));
-  } else if (const auto text = variances_sentence(totals.variances); !text.empty()) {
-    console.note("variances " + text);
-  }
+  PredictionTotals totals{all.rows,    all.largest_bound, "latent mean",  all.variances,
+                          all.clamped, all.matvecs,       timer.seconds()};
+  if (!fitted.certificate.rigorous) totals.largest_bound.reset();
+  report(command, totals, columns, console);
   return exit_ok;
 }
 

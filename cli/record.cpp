@@ -166,4 +166,30 @@ std::string operator_name(const inference::SystemChoice& choice) {
   return std::string(choice.solver == "cholesky" ? "stored" : to_string(choice.op));
 }
 
+Json gradient_steps_json(const std::vector<models::TrainStep>& history) {
+  Json list = Json::array();
+  for (const auto& step : history) {
+    Json row = {{"step", step.number}, {"iterations", step.iterations}, {"matvecs", step.matvecs}};
+    put(row, "seconds", step.seconds);
+    put(row, "gradient_norm", step.gradient_norm);
+    put(row, "tolerance", step.tolerance);
+    row["stop"] = std::string(to_string(step.stop));
+    put(row, "relative_residual", step.relative_residual);
+    if (step.predicted_gain) put(row, "predicted_gain", *step.predicted_gain);
+    if (step.noise_gain) put(row, "noise_gain", *step.noise_gain);
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+void put_training(Json& json, const models::Plan& plan, const models::TrainReport& training) {
+  json["steps"] = training.steps;
+  json["evaluations"] = training.evaluations;
+  json["failed_evaluations"] = training.failed_evaluations;
+  json["resumed_evaluations"] = training.resumed_evaluations;
+  json["train_stop"] = plan.trains ? Json(std::string(to_string(training.stop))) : Json(nullptr);
+  json["bounds_hit"] = training.bounds_hit;
+  json["train_method"] = plan.trains ? Json(plan.train_method) : Json(nullptr);
+}
+
 }  // namespace mercer::cli

@@ -31,6 +31,11 @@ Json likelihood_json(const models::LikelihoodValue& likelihood,
 Json certificate_json(const models::Certificate& certificate);
 Json scores_json(const models::RegressionScores& scores);
 
+/// The gradients that learning by solves took.
+Json gradient_steps_json(const std::vector<models::TrainStep>& history);
+/// How learning went: the names that every fit has.
+void put_training(Json& json, const models::Plan& plan, const models::TrainReport& training);
+
 /// How the system was solved: the names and counts that solve and fit share.
 void put_method(Json& json, const models::Plan& plan, const preconditioners::BuildReport& built);
 /// "stored" for Cholesky, which keeps the whole matrix, else the operator of the plan.

@@ -157,4 +157,15 @@ void refuse_train_options(const Arguments& arguments, const std::vector<std::str
       throw InvalidArgument(fmt::format("{}, so {} has no meaning; leave it out", why, name));
 }
 
+bool asks_for_numbers(const Arguments& arguments) {
+  return arguments.given("--noise") || arguments.given("--mean") ||
+         arguments.given("--noise-column") || arguments.given("--count-column");
+}
+
+void refuse_gaussian_options(const Arguments& arguments, const std::string& why) {
+  refuse_train_options(
+      arguments,
+      {"--noise", "--mean", "--noise-column", "--count-column", "--no-merge", "--probe-kind"}, why);
+}
+
 }  // namespace mercer::cli

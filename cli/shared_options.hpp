@@ -56,4 +56,9 @@ void add_train_options(Arguments& arguments, models::TrainOptions& options);
 void refuse_train_options(const Arguments& arguments, const std::vector<std::string>& names,
                           const std::string& why);
 
+/// True when an option was given that only numbers with Gaussian noise have.
+bool asks_for_numbers(const Arguments& arguments);
+/// Refuses those, and what else means nothing without Gaussian noise.
+void refuse_gaussian_options(const Arguments& arguments, const std::string& why);
+
 }  // namespace mercer::cli
