@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/laplace_gradient.hpp"
+#include "mercer/models/checkpoint.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/optim/replay.hpp"
 #include "mercer/optim/stochastic.hpp"
@@ -173,11 +173,7 @@ optim::MinimizeResult Trainer::climb(const inference::LatentData& rows, const Ve
   }
   if (result.stop == StopReason::interrupted) {
     write_checkpoint();
-    throw Interrupted(options_.checkpoint.empty()
-                          ? "interrupted while learning; give --checkpoint FILE to be able to go on"
-                          : fmt::format("interrupted while learning; the same command goes on from "
-                                        "'{}'",
-                                        options_.checkpoint));
+    throw Interrupted(interrupted_text(options_.checkpoint, log_.evaluations().size()));
   }
   report_.steps += result.iterations;
   report_.evaluations += result.evaluations;
@@ -293,35 +289,23 @@ void Trainer::descend(const Vector& start) {
 }
 
 void Trainer::load_checkpoint() {
-  if (options_.checkpoint.empty() || !std::filesystem::exists(options_.checkpoint)) return;
-  auto file = read_array_file(options_.checkpoint, "checkpoint");
-  if (file.header.value("identity", "") != fmt::format("{:016x}", identity_))
-    throw InvalidArgument(
-        fmt::format("checkpoint '{}' belongs to a run on other data or with other options; remove "
-                    "it or name another file",
-                    options_.checkpoint));
+  auto file = open_checkpoint(options_.checkpoint, identity_);
+  if (!file) return;
   const Index p = box_.lower().size();
-  const Matrix& table = file.arrays["evaluations"];
-  history_ = file.arrays["history"];
-  if ((table.size() > 0 && table.rows() != 2 * p + 1) ||
-      (history_.size() > 0 && history_.rows() != 2 * p))
+  log_ = evaluations_of(*file, p, options_.checkpoint);
+  history_ = file->arrays["history"];
+  if (history_.size() > 0 && history_.rows() != 2 * p)
     throw ModelFileError(fmt::format("checkpoint '{}' is damaged", options_.checkpoint));
-  log_ = optim::ReplayLog::unpacked({table.data(), static_cast<std::size_t>(table.size())}, p);
-  warm_ = file.arrays["warm"];
-  warm_climb_ = file.header.value("warm_climb", 0);
-  state_.mode = file.arrays["mode"];
-  state_.solutions = file.arrays["solutions"];
+  warm_ = file->arrays["warm"];
+  warm_climb_ = file->header.value("warm_climb", 0);
+  state_.mode = file->arrays["mode"];
+  state_.solutions = file->arrays["solutions"];
   state_.estimates = static_cast<int>(history_.cols());
 }
 
 void Trainer::write_checkpoint() {
   if (options_.checkpoint.empty()) return;
-  ArrayFile file;
-  file.header = {{"kind", "checkpoint"}, {"identity", fmt::format("{:016x}", identity_)}};
-  const auto numbers = log_.packed();
-  const auto rows = 2 * box_.lower().size() + 1;
-  file.arrays["evaluations"] =
-      Eigen::Map<const Matrix>(numbers.data(), rows, static_cast<Index>(numbers.size()) / rows);
+  auto file = make_checkpoint(identity_, log_, box_.lower().size());
   file.header["warm_climb"] = warm_climb_;
   file.arrays["warm"] = warm_;
   file.arrays["history"] = history_;

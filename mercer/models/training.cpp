@@ -4,7 +4,6 @@
 
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <filesystem>
 #include <numbers>
 #include <numeric>
 
@@ -13,6 +12,7 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/log_determinant.hpp"
 #include "mercer/inference/speeds.hpp"
+#include "mercer/models/checkpoint.hpp"
 #include "mercer/models/full_training.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/optim/replay.hpp"
@@ -120,32 +120,16 @@ void Trainer::set_bounds() {
 }
 
 void Trainer::load_checkpoint() {
-  if (options_.checkpoint.empty() || !std::filesystem::exists(options_.checkpoint)) return;
-  const auto file = read_array_file(options_.checkpoint, "checkpoint");
-  const std::string ours = fmt::format("{:016x}", identity_);
-  if (file.header.value("identity", "") != ours)
-    throw InvalidArgument(
-        fmt::format("checkpoint '{}' belongs to a run on other data or with other options; remove "
-                    "it or name another file",
-                    options_.checkpoint));
-  const auto found = file.arrays.find("evaluations");
-  const Index p = box_.lower().size();
-  if (found == file.arrays.end() || found->second.rows() != 2 * p + 1)
-    throw ModelFileError(fmt::format("checkpoint '{}' is damaged", options_.checkpoint));
-  const Matrix& table = found->second;
-  log_ = optim::ReplayLog::unpacked({table.data(), static_cast<std::size_t>(table.size())}, p);
-  for (const auto& [name, values] : file.arrays)
+  const auto file = open_checkpoint(options_.checkpoint, identity_);
+  if (!file) return;
+  log_ = evaluations_of(*file, box_.lower().size(), options_.checkpoint);
+  for (const auto& [name, values] : file->arrays)
     if (name.starts_with(kFullPrefix)) full_state_[name.substr(kFullPrefix.size())] = values;
 }
 
 void Trainer::write_checkpoint() {
   if (options_.checkpoint.empty()) return;
-  ArrayFile file;
-  file.header = {{"kind", "checkpoint"}, {"identity", fmt::format("{:016x}", identity_)}};
-  const auto numbers = log_.packed();
-  const auto rows = 2 * box_.lower().size() + 1;
-  file.arrays["evaluations"] =
-      Eigen::Map<const Matrix>(numbers.data(), rows, static_cast<Index>(numbers.size()) / rows);
+  auto file = make_checkpoint(identity_, log_, box_.lower().size());
   for (const auto& [name, values] : full_state_)
     file.arrays[std::string(kFullPrefix) + name] = values;
   write_array_file(options_.checkpoint, file);
@@ -222,12 +206,7 @@ optim::MinimizeResult Trainer::climb(const Stage& stage, const Vector& start, do
 
 void Trainer::keep_and_stop() {
   if (unsaved_) write_checkpoint();
-  throw Interrupted(options_.checkpoint.empty()
-                        ? "interrupted while learning; with --checkpoint FILE the same command "
-                          "would go on from here"
-                        : fmt::format("interrupted while learning; '{}' holds {} evaluations, the "
-                                      "same command goes on from there",
-                                      options_.checkpoint, log_.evaluations().size()));
+  throw Interrupted(interrupted_text(options_.checkpoint, log_.evaluations().size()));
 }
 
 void Trainer::add(const optim::MinimizeResult& result) {
