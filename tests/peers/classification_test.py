@@ -19,61 +19,20 @@ Data: the folder $MERCER_DATA, or ../shared/data beside the checkout; their case
 absent, those on simulated data are not.
 """
 
-import csv
-import json
 import math
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
-import unittest
 import warnings
 
-# Small matrices: threads of NumPy's BLAS would only get into each other's way.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Before NumPy: it limits the threads, and skips where there is no scikit-learn.
+from harness import FIXED, PeerCase, linear, main, matern, rational, rbf, shuffled
 
-try:
-    import numpy as np
-    from scipy import integrate, special
-    from sklearn.gaussian_process import GaussianProcessClassifier
-    from sklearn.gaussian_process.kernels import (RBF, ConstantKernel, DotProduct, Matern,
-                                                  RationalQuadratic)
-    from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, zero_one_loss
-except ImportError as error:
-    print(f"skipped: {error}; install python3-sklearn to compare with scikit-learn")
-    sys.exit(77)
+import numpy as np
+from scipy import integrate, special
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, zero_one_loss
 
-MERCER = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else None
-CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
-DATA = pathlib.Path(os.environ.get("MERCER_DATA", CHECKOUT.parent / "shared" / "data"))
 AGREE = 1e-6
 ERF_ERROR = 5e-4  # of scikit-learn's probabilities
-
-
-def run_mercer(*arguments, as_json=True):
-    """Runs the program; returns its JSON."""
-    ours = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    words = [MERCER, *map(str, arguments), "--quiet", *(["--json"] if as_json else [])]
-    result = subprocess.run(words, capture_output=True, text=True, check=False, env=ours)
-    if result.returncode != 0:
-        raise AssertionError(f"mercer {' '.join(map(str, arguments))}: exit {result.returncode}\n"
-                             f"{result.stderr}")
-    return json.loads(result.stdout) if as_json else None
-
-
-def write_csv(path, x, y):
-    with open(path, "w", newline="") as out:
-        rows = csv.writer(out)
-        rows.writerow([f"x{c}" for c in range(x.shape[1])] + ["y"])
-        rows.writerows([*map(repr, map(float, point)), int(label)] for point, label in zip(x, y))
-
-
-def read_columns(path):
-    with open(path, newline="") as source:
-        rows = list(csv.DictReader(source))
-    return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
 
 
 def simulated(n=120, d=3):
@@ -93,27 +52,10 @@ def three_classes(n=90):
 
 def real(name, most=None):
     """Inputs of standard deviation one, in a random order."""
-    path = DATA / f"{name}.csv.gz"
-    if not path.exists():
-        raise unittest.SkipTest(f"no {name}.csv.gz in $MERCER_DATA or ../shared/data")
-    table = np.loadtxt(path, delimiter=",", skiprows=1)
-    table = table[np.random.default_rng(0).permutation(len(table))][:most]
+    table = shuffled(name)[:most]
     x = table[:, :-1]
     scale = x.std(axis=0)
     return (x - x.mean(axis=0)) / np.where(scale > 0, scale, 1), table[:, -1].astype(int)
-
-
-# Each peer takes mercer's parameters in mercer's order and gives the same kernel.
-def rbf(v, *l):
-    return ConstantKernel(v) * RBF(l if len(l) > 1 else l[0])
-
-
-def matern(nu):
-    return lambda v, *l: ConstantKernel(v) * Matern(l if len(l) > 1 else l[0], nu=nu)
-
-
-def rational(v, l, alpha):
-    return ConstantKernel(v) * RationalQuadratic(l, alpha)
 
 
 def with_constant(v, l, c):
@@ -121,7 +63,7 @@ def with_constant(v, l, c):
 
 
 def with_linear(v, l, w):
-    return matern(2.5)(v, l) + ConstantKernel(w) * DotProduct(0.0, sigma_0_bounds="fixed")
+    return matern(2.5)(v, l) + linear(w)
 
 
 def ard(d):
@@ -151,7 +93,11 @@ CASES = [
 ]
 
 
-def named(source):
+def title(source):
+    return source.__name__ if callable(source) else source
+
+
+def load(source):
     return source() if callable(source) else real(source, 460)
 
 
@@ -190,28 +136,13 @@ def probability(mean, variance):
     return value
 
 
-class Fixed(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def fit(self, x, y, kernel, arguments, tolerance=1e-9):
-        write_csv(self.path("train.csv"), x, y)
+class Fixed(PeerCase):
+    def fixed(self, x, y, kernel, arguments, tolerance=1e-9):
         # Rounding of K a alone is a bound of 1e-5 there; f is still known far better.
         if 1e6 in arguments:
             tolerance = 2e-5
-        return run_mercer("fit", self.path("train.csv"), "--target", "y", "--kernel", kernel,
-                          "--task", "classification", "--train", "none", "--no-standardize",
-                          "--tolerance", tolerance, "-m", self.path("model.mcr"), *arguments)
-
-    def predict(self, x):
-        write_csv(self.path("new.csv"), x, np.zeros(len(x)))
-        run_mercer("predict", self.path("model.mcr"), self.path("new.csv"),
-                   "-o", self.path("out.csv"), as_json=False)
-        return read_columns(self.path("out.csv"))
+        return self.fit(x, y, kernel, *FIXED, "--task", "classification",
+                        "--tolerance", tolerance, *arguments)
 
     def close(self, ours, theirs, what):
         """To 1e-6 of the largest, or of one."""
@@ -225,12 +156,12 @@ class Fixed(unittest.TestCase):
 
     def test_mode_evidence_variance_and_probability(self):
         for source, kernel, build, arguments in CASES:
-            name = source if isinstance(source, str) else source.__name__
+            name = title(source)
             with self.subTest(f"{name}: {kernel}"):
-                x, y = named(source)
+                x, y = load(source)
                 cut = len(x) * 7 // 8
                 new = x[cut:]
-                record = self.fit(x[:cut], y[:cut], kernel, arguments)
+                record = self.fixed(x[:cut], y[:cut], kernel, arguments)
                 self.assertLess(record["certificate"]["mean_error_bound"],
                                 2e-5 if 1e6 in arguments else 1e-8)
                 classifier = self.classifier(x[:cut], y[:cut], build, record)
@@ -255,7 +186,7 @@ class Fixed(unittest.TestCase):
 
     def test_the_mode_where_scikit_learn_stops_before_it(self):
         x, y = simulated()
-        record = self.fit(x, y, "rbf:iso", ["--lengthscale", 1.0, "--signal-variance", 1e6])
+        record = self.fixed(x, y, "rbf:iso", ["--lengthscale", 1.0, "--signal-variance", 1e6])
         peer = Peer(self.classifier(x, y, rbf, record).base_estimator_)
         print(f"scikit-learn's own evidence {peer.evidence - peer.short:.3f}, at the mode "
               f"{peer.evidence:.3f}", flush=True)  # -156.126, -150.302
@@ -267,9 +198,9 @@ class Fixed(unittest.TestCase):
         cut = 100
         for tolerance in (1e-1, 1e-3, 1e-6):
             with self.subTest(tolerance):
-                record = self.fit(x[:cut], y[:cut], "rbf:iso",
-                                  ["--lengthscale", 0.8, "--signal-variance", 9,
-                                   "--solver", "cg", "--preconditioner", "none"], tolerance)
+                record = self.fixed(x[:cut], y[:cut], "rbf:iso",
+                                    ["--lengthscale", 0.8, "--signal-variance", 9,
+                                     "--solver", "cg", "--preconditioner", "none"], tolerance)
                 peer = Peer(self.classifier(x[:cut], y[:cut], rbf, record).base_estimator_)
                 columns = self.predict(x[cut:])
                 error = np.abs(columns["latent_mean"] - peer.latent(x[cut:])[0])
@@ -283,11 +214,11 @@ class Fixed(unittest.TestCase):
                 (three_classes, "matern32", matern(1.5), ["--lengthscale", "1,2"]),
                 ("iris", "rbf:iso", rbf, ["--lengthscale", 1.5, "--signal-variance", 6]),
                 ("iris", "rbf", rbf, ["--lengthscale", "1,2,1.5,0.8", "--signal-variance", 6])]:
-            name = source if isinstance(source, str) else source.__name__
+            name = title(source)
             with self.subTest(f"{name}: {kernel}"):
-                x, y = named(source)
+                x, y = load(source)
                 cut = len(x) * 4 // 5
-                record = self.fit(x[:cut], y[:cut], kernel, arguments)
+                record = self.fixed(x[:cut], y[:cut], kernel, arguments)
                 classifier = self.classifier(x[:cut], y[:cut], build, record,
                                              multi_class="one_vs_rest")
                 rough = classifier.predict_proba(x[cut:])
@@ -315,15 +246,14 @@ class Fixed(unittest.TestCase):
 
     def test_scores(self):
         for source in (simulated, three_classes, "heart", "iris"):
-            name = source if isinstance(source, str) else source.__name__
+            name = title(source)
             with self.subTest(name):
-                x, y = named(source)
+                x, y = load(source)
                 cut = len(x) // 2
-                self.fit(x[:cut], y[:cut], "rbf:iso", ["--lengthscale", 2.0,
-                                                       "--signal-variance", 9])
+                self.fixed(x[:cut], y[:cut], "rbf:iso", ["--lengthscale", 2.0,
+                                                         "--signal-variance", 9])
                 columns = self.predict(x[cut:])
-                write_csv(self.path("test.csv"), x[cut:], y[cut:])
-                scores = run_mercer("evaluate", self.path("model.mcr"), self.path("test.csv"))
+                scores = self.evaluate(x[cut:], y[cut:])
                 classes = np.unique(y)
                 p = np.column_stack([columns[f"probability_{c}"] for c in classes])
                 truth = y[cut:]
@@ -340,19 +270,15 @@ class Fixed(unittest.TestCase):
                     self.assertAlmostEqual(scores[score], value, delta=1e-10, msg=score)
 
 
-class Learned(unittest.TestCase):
+class Learned(PeerCase):
     """Each by its own L-BFGS, from its own start."""
 
     def compare(self, name, kernel, start):
         x, y = real(name)
         cut = len(x) * 7 // 10
-        with tempfile.TemporaryDirectory() as folder:
-            files = [os.path.join(folder, name) for name in ("train.csv", "test.csv", "m.mcr")]
-            write_csv(files[0], x[:cut], y[:cut])
-            write_csv(files[1], x[cut:], y[cut:])
-            record = run_mercer("fit", files[0], "--target", "y", "--kernel", kernel,
-                                "--task", "classification", "--no-standardize", "-m", files[2])
-            ours = run_mercer("evaluate", files[2], files[1])
+        record = self.fit(x[:cut], y[:cut], kernel, "--task", "classification",
+                          "--no-standardize")
+        ours = self.evaluate(x[cut:], y[cut:])
         classifier = GaussianProcessClassifier(start)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a lengthscale at its bound is an irrelevant input
@@ -384,6 +310,4 @@ class Learned(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if MERCER is None:
-        sys.exit("usage: classification_test.py PATH_OF_MERCER [unittest arguments]")
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
+    main()

@@ -11,80 +11,22 @@ Usage: sklearn_test.py PATH_OF_MERCER [unittest arguments]
 Data: the folder $MERCER_DATA, or ../shared/data beside the checkout; skipped when absent.
 """
 
-import csv
-import json
 import math
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
-import unittest
 import warnings
 
-# Small matrices: threads of NumPy's BLAS would only get into each other's way.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Before NumPy: it limits the threads, and skips where there is no scikit-learn.
+from harness import FIXED, PeerCase, linear, main, matern, rational, rbf, shuffled
 
-try:
-    import numpy as np
-    from scipy import optimize
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import (RBF, ConstantKernel, DotProduct, ExpSineSquared,
-                                                  Matern, RationalQuadratic, WhiteKernel)
-except ImportError as error:
-    print(f"skipped: {error}; install python3-sklearn to compare with scikit-learn")
-    sys.exit(77)
-
-MERCER = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else None
-CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
-DATA = pathlib.Path(os.environ.get("MERCER_DATA", CHECKOUT.parent / "shared" / "data"))
+import numpy as np
+from scipy import optimize
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import (RBF, ConstantKernel, DotProduct, ExpSineSquared,
+                                              WhiteKernel)
 
 
-def run_mercer(*arguments, expect=0, as_json=True):
-    """Runs the program; returns its JSON."""
-    ours = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    words = [MERCER, *map(str, arguments), "--quiet", *(["--json"] if as_json else [])]
-    result = subprocess.run(words, capture_output=True, text=True, check=False, env=ours)
-    if result.returncode != expect:
-        raise AssertionError(f"mercer {' '.join(map(str, arguments))}: exit {result.returncode}, "
-                             f"expected {expect}\n{result.stderr}")
-    return json.loads(result.stdout) if as_json else None
-
-
-def write_csv(path, x, y):
-    with open(path, "w", newline="") as out:
-        rows = csv.writer(out)
-        rows.writerow([f"x{c}" for c in range(x.shape[1])] + ["y"])
-        rows.writerows([*map(repr, map(float, point)), repr(float(value))]
-                       for point, value in zip(x, y))
-
-
-def read_columns(path):
-    with open(path, newline="") as source:
-        rows = list(csv.DictReader(source))
-    return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
-
-
-# Each peer takes mercer's parameters in mercer's order (noise left out) and gives the same kernel.
-def rbf(v, *l):
-    return ConstantKernel(v) * RBF(l if len(l) > 1 else l[0])
-
-
-def matern(nu):
-    return lambda v, *l: ConstantKernel(v) * Matern(l if len(l) > 1 else l[0], nu=nu)
-
-
-def rational(v, l, alpha):
-    return ConstantKernel(v) * RationalQuadratic(l, alpha)
-
-
+# Further kernels, as those of the harness: mercer's parameters in mercer's order.
 def periodic(v, l, period):
     return ConstantKernel(v) * ExpSineSquared(l, period)
-
-
-def linear(v):
-    return ConstantKernel(v) * DotProduct(0.0, sigma_0_bounds="fixed")
 
 
 def poly(degree):
@@ -124,29 +66,18 @@ CASES = [
 ]
 
 
-class FixedHyperparameters(unittest.TestCase):
+class FixedHyperparameters(PeerCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
+        super().setUp()
         rng = np.random.default_rng(20)
         self.x = rng.normal(size=(80, 3))
         self.y = np.sin(2 * self.x[:, 0]) + 0.5 * self.x[:, 1] + 0.2 * rng.normal(size=80)
         self.new_x = rng.normal(size=(25, 3))
 
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def fit(self, kernel, d, *arguments, expect=0):
-        write_csv(self.path("train.csv"), self.x[:, :d], self.y)
-        write_csv(self.path("new.csv"), self.new_x[:, :d], np.zeros(len(self.new_x)))
-        return run_mercer("fit", self.path("train.csv"), "--target", "y", "--kernel", kernel,
-                          "--train", "none", "--no-standardize", "--noise", 0.15,
-                          "-m", self.path("model.mcr"), *arguments, expect=expect)
-
-    def predict(self):
-        run_mercer("predict", self.path("model.mcr"), self.path("new.csv"),
-                   "-o", self.path("out.csv"), as_json=False)
-        return read_columns(self.path("out.csv"))
+    def fixed(self, kernel, d, *arguments, **columns):
+        """The fit to the first d inputs."""
+        return self.fit(self.x[:, :d], self.y, kernel, *FIXED, "--noise", 0.15, *arguments,
+                        **columns)
 
     def peer(self, build, record):
         """scikit-learn's regressor with mercer's parameters, and theta as a function of them."""
@@ -171,7 +102,7 @@ class FixedHyperparameters(unittest.TestCase):
     def test_likelihood_gradient_mean_and_variance(self):
         for name, kernel, build, d, arguments in CASES:
             with self.subTest(name):
-                record = self.fit(kernel, d, *arguments)
+                record = self.fixed(kernel, d, *arguments)
                 regressor, names, jacobian = self.peer(build, record)
                 value, gradient = regressor.log_marginal_likelihood(regressor.kernel_.theta,
                                                                     eval_gradient=True)
@@ -183,7 +114,7 @@ class FixedHyperparameters(unittest.TestCase):
                                            atol=1e-8 * np.abs(gradient).max())
 
                 mean, sd = regressor.predict(self.new_x[:, :d], return_std=True)
-                columns = self.predict()
+                columns = self.predict(self.new_x[:, :d])
                 np.testing.assert_allclose(columns["mean"], mean, rtol=0,
                                            atol=1e-8 * np.abs(mean).max())
                 # WhiteKernel puts the noise into every variance: that of y, not of f.
@@ -195,16 +126,8 @@ class FixedHyperparameters(unittest.TestCase):
     def test_noise_of_each_row(self):
         rng = np.random.default_rng(21)
         known, counts = rng.uniform(0.0, 0.5, size=80), rng.integers(1, 6, size=80)
-        with open(self.path("train.csv"), "w", newline="") as out:
-            table = csv.writer(out)
-            table.writerow(["x0", "x1", "x2", "e", "n", "y"])
-            table.writerows([*map(repr, map(float, (*x, e))), n, repr(float(y))]
-                            for x, e, n, y in zip(self.x, known, counts, self.y))
-        write_csv(self.path("new.csv"), self.new_x, np.zeros(len(self.new_x)))
-        record = run_mercer("fit", self.path("train.csv"), "--target", "y", "--kernel", "rbf",
-                            "--lengthscale", "0.5,1.5,2.5", "--train", "none", "--no-standardize",
-                            "--noise", 0.15, "--noise-column", "e", "--count-column", "n",
-                            "-m", self.path("model.mcr"))
+        record = self.fixed("rbf", 3, "--lengthscale", "0.5,1.5,2.5", "--noise-column", "e",
+                            "--count-column", "n", e=known, n=counts)
         # alpha is the variance on the diagonal of each row.
         regressor = GaussianProcessRegressor(rbf(
             record["hyperparameters"]["standardised"]["signal_variance"], 0.5, 1.5, 2.5),
@@ -212,7 +135,7 @@ class FixedHyperparameters(unittest.TestCase):
         np.testing.assert_allclose(record["log_marginal_likelihood"]["value"],
                                    regressor.log_marginal_likelihood_value_, rtol=1e-8)
         mean, sd = regressor.predict(self.new_x, return_std=True)
-        columns = self.predict()
+        columns = self.predict(self.new_x)
         np.testing.assert_allclose(columns["mean"], mean, rtol=0, atol=1e-8 * np.abs(mean).max())
         np.testing.assert_allclose(columns["sd_latent"], sd, rtol=1e-8)
         np.testing.assert_allclose(columns["sd_obs"]**2, sd**2 + 0.15, rtol=1e-8)
@@ -220,10 +143,10 @@ class FixedHyperparameters(unittest.TestCase):
     def test_the_error_bound_holds(self):
         for tolerance in (1e-1, 1e-2, 1e-4):
             with self.subTest(tolerance):
-                record = self.fit("rbf", 3, "--lengthscale", "0.7", "--solver", "cg",
-                                  "--preconditioner", "none", "--tolerance", tolerance)
+                record = self.fixed("rbf", 3, "--lengthscale", "0.7", "--solver", "cg",
+                                    "--preconditioner", "none", "--tolerance", tolerance)
                 regressor, _, _ = self.peer(rbf, record)
-                columns = self.predict()
+                columns = self.predict(self.new_x)
                 error = np.abs(columns["mean"] - regressor.predict(self.new_x))
                 self.assertTrue(np.all(error <= columns["error_bound"] + 1e-12))
                 # A bound that is always huge would pass too: it must shrink with the tolerance.
@@ -238,21 +161,13 @@ def climb(function, start, bounds):
     return best.x, best.fun
 
 
-class Learned(unittest.TestCase):
+class Learned(PeerCase):
     def compare(self, name):
-        path = DATA / f"{name}.csv.gz"
-        if not path.exists():
-            self.skipTest(f"no {name}.csv.gz in $MERCER_DATA or ../shared/data")
-        table = np.loadtxt(path, delimiter=",", skiprows=1)
-        rows = np.random.default_rng(0).permutation(len(table))
+        table = shuffled(name)
         cut = len(table) * 4 // 5
-        train, test = table[rows[:cut]], table[rows[cut:]]
-        with tempfile.TemporaryDirectory() as folder:
-            files = [os.path.join(folder, name) for name in ("train.csv", "test.csv", "m.mcr")]
-            write_csv(files[0], train[:, :-1], train[:, -1])
-            write_csv(files[1], test[:, :-1], test[:, -1])
-            run_mercer("fit", files[0], "--target", "y", "--kernel", "rbf", "-m", files[2])
-            ours = run_mercer("evaluate", files[2], files[1])
+        train, test = table[:cut], table[cut:]
+        self.fit(train[:, :-1], train[:, -1], "rbf")
+        ours = self.evaluate(test[:, :-1], test[:, -1])
 
         center, scale = train.mean(axis=0), train.std(axis=0)
         z, z_test = (train - center) / scale, (test - center) / scale
@@ -281,6 +196,4 @@ class Learned(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if MERCER is None:
-        sys.exit("usage: sklearn_test.py PATH_OF_MERCER [unittest arguments]")
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
+    main()
