@@ -6,8 +6,8 @@ import random
 import signal
 import time
 
-from harness import TIMEOUT, read_csv, start
-from latent_harness import FIXED, QUICK, LatentCase, points, rows_of
+from harness import TIMEOUT, read_csv, rows_of, start
+from latent_harness import FIXED, QUICK, LatentCase, points
 
 
 class ClassificationTest(LatentCase):

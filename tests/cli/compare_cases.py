@@ -1,11 +1,9 @@
 """mercer compare: the grid, its files, and what it refuses."""
 
-import csv
-import io
 import math
 import xml.etree.ElementTree
 
-from harness import CliCase
+from harness import CliCase, rows_of
 
 
 class CompareTest(CliCase):
@@ -34,7 +32,7 @@ class CompareTest(CliCase):
         text = self.mercer("compare", "d.csv", *self.GRID, "--csv", "runs.csv", "--picture",
                            "map.svg").stdout
         self.assertIn("least time", text)
-        rows = list(csv.DictReader(io.StringIO((self.folder / "runs.csv").read_text())))
+        rows = rows_of((self.folder / "runs.csv").read_text())
         self.assertEqual(len(rows), 16)
         self.assertEqual({row["stop"] for row in rows}, {"converged"})
         root = xml.etree.ElementTree.fromstring((self.folder / "map.svg").read_text())

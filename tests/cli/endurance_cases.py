@@ -48,21 +48,13 @@ class ThreadsTest(CliCase):
 
 
 class InterruptionTest(CliCase):
-    def wait_for(self, process, condition):
-        """Waits until the condition holds; fails if the process ended before."""
-        deadline = time.monotonic() + TIMEOUT
-        while not condition():
-            self.assertIsNone(process.poll(), "it ended before it could be interrupted")
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.02)
-
     def long_fit(self, *words):
         return ("fit", "d.csv", "--restarts", 6, "--steps", 200, "-m", "m.mcr", *words)
 
     def test_ctrl_c_ends_with_130_and_no_model(self):
         self.generate("d.csv", "friedman", "-n", 1400, "-d", 8)
         process = start(*self.long_fit("--checkpoint", "c.mcc"), cwd=self.folder)
-        self.wait_for(process, lambda: (self.folder / "c.mcc").exists())
+        self.wait_for(process, "c.mcc")
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, 130, errors)
@@ -122,7 +114,7 @@ class InterruptionTest(CliCase):
         self.mercer(*words, "whole.mcr")
         resumed = (*words, "resumed.mcr", "--checkpoint", "c.mcc")
         process = start(*resumed, cwd=self.folder)
-        self.wait_for(process, lambda: (self.folder / "c.mcc").exists())
+        self.wait_for(process, "c.mcc")
         time.sleep(0.3)
         self.assertIsNone(process.poll(), "it ended before it could be killed")
         process.kill()

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -35,6 +36,11 @@ def read_csv(text):
     """Columns by name, as lists of floats."""
     rows = list(csv.reader(io.StringIO(text)))
     return {name: [float(row[j]) for row in rows[1:]] for j, name in enumerate(rows[0])}
+
+
+def rows_of(text):
+    """A list of dictionaries of text, in file order."""
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 class CliCase(unittest.TestCase):
@@ -79,6 +85,14 @@ class CliCase(unittest.TestCase):
         """Simulated data in a file of this name."""
         self.mercer("generate", *words, "-o", name, "--quiet")
         return self.folder / name
+
+    def wait_for(self, process, name):
+        """Waits until there is a file of this name; fails if the process ended before."""
+        deadline = time.monotonic() + TIMEOUT
+        while not (self.folder / name).exists():
+            self.assertIsNone(process.poll(), "it ended before it could be interrupted")
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
 
     def has(self, record, keys):
         missing = [key for key in keys.replace(",", " ").split() if key not in record]

@@ -1,11 +1,9 @@
 """What the cases of classes, counts and outliers share: small tables and ways to read predictions."""
 
-import csv
-import io
 import math
 import random
 
-from harness import CliCase
+from harness import CliCase, rows_of
 
 QUICK = ("--restarts", 0, "--quiet")
 FIXED = ("--train", "none", "--lengthscale", 1, "--signal-variance", 4, "--kernel", "matern52:iso",
@@ -29,11 +27,6 @@ def poisson(rng, rate):
         gap += rng.expovariate(1)
         count += 1
     return count
-
-
-def rows_of(text):
-    """A list of dictionaries of text, in file order."""
-    return list(csv.DictReader(io.StringIO(text)))
 
 
 class LatentCase(CliCase):

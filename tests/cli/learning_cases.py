@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 
 from harness import TIMEOUT, CliCase, read_csv, start
 
@@ -100,11 +99,7 @@ class LearningTest(CliCase):
         self.generate("d.csv", "friedman", "-n", 2000, "-d", 5, "--seed", 1)
         process = start("fit", "d.csv", "--train", "adam", "--steps", 100000, "-m", "m.mcr", "--trace", "t.csv",
                         "--validation", "v.csv", cwd=self.folder)
-        deadline = time.monotonic() + TIMEOUT
-        while not (self.folder / "t.csv").exists():
-            self.assertIsNone(process.poll())
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.02)
+        self.wait_for(process, "t.csv")
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, 130, errors)
