@@ -1,30 +1,23 @@
 """Coverage over 20 seeds and certificates against Cholesky: calibration.py MERCER RESULTS_FOLDER."""
 
-import csv
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from study import call, read_records, write_records  # noqa: E402
+
 SEEDS = 20
-
-
-def call(*command):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 5):
-        raise SystemExit(" ".join(map(str, command)) + "\n" + done.stderr)
-    return json.loads(done.stdout) if "--json" in command else None
 
 
 def coverage(mercer, folder):
     rows = []
     data, model = os.path.join(folder, "d.csv"), os.path.join(folder, "m.mcr")
     for seed in range(SEEDS):
-        call(mercer, "generate", "gp", "-n", 1500, "-d", 2, "--seed", seed, "-o", data, "--quiet")
+        call(mercer, "generate", "gp", "-n", 1500, "-d", 2, "--seed", seed, "-o", data)
         for method, words in (("lbfgs, Cholesky", ("--restarts", 0)), ("vecchia", ("--train", "vecchia", "--restarts", 0)),
                               ("adam, solves", ("--train", "adam", "--steps", 60))):
-            fit = call(mercer, "fit", data, "--test-fraction", 0.3, "--seed", seed, "--kernel", "matern52", "--json", "--quiet", "-m", model, *words)
+            fit = call(mercer, "fit", data, "--test-fraction", 0.3, "--seed", seed, "--kernel", "matern52", "-m", model, *words)
             scores = fit["evaluation"]
             rows.append({"seed": seed, "method": method, "coverage90": scores["coverage90"], "coverage95": scores["coverage95"],
                          "nll": scores["nll"], "rmse": scores["rmse"]})
@@ -35,16 +28,15 @@ def coverage(mercer, folder):
 def certificates(mercer, folder):
     """The largest |mean - Cholesky mean| over its bound, per tolerance; above 1 would be a broken promise."""
     data, test = os.path.join(folder, "c.csv"), os.path.join(folder, "t.csv")
-    call(mercer, "generate", "friedman", "-n", 4000, "-d", 6, "--seed", 3, "-o", data, "--quiet")
-    call(mercer, "generate", "friedman", "-n", 500, "-d", 6, "--seed", 4, "-o", test, "--quiet")
+    call(mercer, "generate", "friedman", "-n", 4000, "-d", 6, "--seed", 3, "-o", data)
+    call(mercer, "generate", "friedman", "-n", 500, "-d", 6, "--seed", 4, "-o", test)
     fixed = ("--kernel", "matern32", "--train", "none", "--lengthscale", 2, "--noise", 0.02)
 
     def predict(*words):
         model, out = os.path.join(folder, "c.mcr"), os.path.join(folder, "p.csv")
-        call(mercer, "fit", data, *fixed, *words, "--keep-unconverged", "--json", "--quiet", "-m", model)
-        call(mercer, "predict", model, test, "--variance", "none", "-o", out, "--quiet")
-        with open(out) as file:
-            return [(float(r["mean"]), float(r["error_bound"])) for r in csv.DictReader(file)]
+        call(mercer, "fit", data, *fixed, *words, "--keep-unconverged", "-m", model)
+        call(mercer, "predict", model, test, "--variance", "none", "-o", out)
+        return [(float(r["mean"]), float(r["error_bound"])) for r in read_records(out)]
 
     exact = predict("--solver", "cholesky")
     rows = []
@@ -57,19 +49,12 @@ def certificates(mercer, folder):
     return rows
 
 
-def write(path, rows):
-    with open(path, "w", newline="") as file:
-        out = csv.DictWriter(file, rows[0])
-        out.writeheader()
-        out.writerows(rows)
-
-
 def main():
     mercer, results = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         covered, promised = coverage(mercer, folder), certificates(mercer, folder)
-    write(os.path.join(results, "coverage.csv"), covered)
-    write(os.path.join(results, "certificates.csv"), promised)
+    write_records(os.path.join(results, "coverage.csv"), covered[0], covered)
+    write_records(os.path.join(results, "certificates.csv"), promised[0], promised)
     with open(os.path.join(results, "tables.md"), "w") as file:
         sys.stdout = file
         print("| method | mean coverage of 90 % | least | most | mean coverage of 95 % | mean NLL |\n|---|---:|---:|---:|---:|---:|")

@@ -9,17 +9,16 @@ are of fit() and of predict_proba() on arrays. Both may use all cores.
 """
 
 import argparse
-import csv
-import gzip
-import json
 import math
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from study import call, read_records, read_table, write_records, write_table  # noqa: E402
 
 LEARNED = {"heart": (0.7, 3), "diabetes_pima": (0.7, 3), "german": (0.7, 3), "spambase": (1000, 1)}  # training rows, splits
 SPEED = ["spambase", "magic"]
@@ -36,36 +35,24 @@ FIELDS = {
 
 def read(folder, name, most=None):
     """Header and rows in a random order that depends on nothing but the file."""
-    with gzip.open(os.path.join(folder, name + ".csv.gz"), "rt") as file:
-        rows = list(csv.reader(file))
-    header, rows = rows[0], rows[1:]
+    header, rows = read_table(folder, name)
     random.Random(0).shuffle(rows)
     return header, rows[:most]
 
 
-def write(path, header, rows):
-    with open(path, "w", newline="") as file:
-        out = csv.writer(file)
-        out.writerow(header)
-        out.writerows(rows)
-
-
-def call(*command):
+def timed(*command):
     """The JSON of a run, and its seconds."""
     start = time.time()
-    done = subprocess.run([*command, "--json", "--quiet"], capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 5):
-        raise SystemExit(" ".join(command) + "\n" + done.stderr)
-    return json.loads(done.stdout), time.time() - start
+    return call(*command), time.time() - start
 
 
 def ours(mercer, header, train, test, *options):
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ("train.csv", "test.csv", "model.mcr")]
-        write(paths[0], header, train)
-        write(paths[1], header, test)
-        fit, fit_seconds = call(mercer, "fit", paths[0], "--task", "classification", "-m", paths[2], "--keep-unconverged", *options)
-        scores, evaluate_seconds = call(mercer, "evaluate", paths[2], paths[1])
+        write_table(paths[0], header, train)
+        write_table(paths[1], header, test)
+        fit, fit_seconds = timed(mercer, "fit", paths[0], "--task", "classification", "-m", paths[2], "--keep-unconverged", *options)
+        scores, evaluate_seconds = timed(mercer, "evaluate", paths[2], paths[1])
     return fit, fit_seconds, scores, evaluate_seconds
 
 
@@ -169,18 +156,12 @@ KEYS = {"learned": ("data", "kernel", "seed"), "speed": ("data", "kernel"), "ful
 
 
 def load(results, part):
-    path = os.path.join(results, part + ".csv")
-    if not os.path.exists(path):
-        return {}
-    with open(path) as file:
-        return {tuple(row[k] for k in KEYS[part]): row for row in csv.DictReader(file)}
+    return {tuple(row[k] for k in KEYS[part]): row for row in read_records(os.path.join(results, part + ".csv"))}
 
 
 def save(results, part, rows):
-    with open(os.path.join(results, part + ".csv"), "w", newline="") as file:
-        out = csv.DictWriter(file, FIELDS[part], extrasaction="ignore")
-        out.writeheader()
-        out.writerows(rows.values())
+    kept = [{field: row.get(field) for field in FIELDS[part]} for row in rows.values()]
+    write_records(os.path.join(results, part + ".csv"), FIELDS[part], kept)
 
 
 def line(*cells):

@@ -6,15 +6,14 @@ the hyperparameters that maximise the exact likelihood of those rows (found by m
 1e-8: tests/peers), because its own search takes an hour a set at this size.
 """
 
-import csv
-import gzip
-import json
 import math
 import os
 import random
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from study import call, read_records, read_table, write_records, write_table  # noqa: E402
 
 PUBLISHED = {"pol": (0.080, -1.15), "protein": (0.51, 0.65), "keggdirected": (0.085, -0.9)}
 PEER_ROWS = {"protein": 5000}  # for scikit-learn; 4,000 elsewhere
@@ -24,37 +23,16 @@ FIELDS = ["data", "n_train", "n_test", "rmse", "nll", "coverage90", "fit_seconds
           "sklearn_seconds"]
 
 
-def read(path):
-    with gzip.open(path, "rt") as file:
-        rows = list(csv.reader(file))
-    return rows[0], rows[1:]
-
-
 def split(folder, name):
-    header, rows = read(os.path.join(folder, name + ".csv.gz"))
-    folds = os.path.join(folder, name + ".folds.csv.gz")
-    if os.path.exists(folds):
-        test = [row[0] == "0" for row in read(folds)[1]]
+    header, rows = read_table(folder, name)
+    if os.path.exists(os.path.join(folder, name + ".folds.csv.gz")):
+        test = [row[0] == "0" for row in read_table(folder, name + ".folds")[1]]
     else:
         order = list(range(len(rows)))
         random.Random(0).shuffle(order)
         chosen = set(order[: len(rows) // 10])
         test = [i in chosen for i in range(len(rows))]
     return header, [r for r, t in zip(rows, test) if not t], [r for r, t in zip(rows, test) if t]
-
-
-def write(path, header, rows):
-    with open(path, "w", newline="") as file:
-        out = csv.writer(file)
-        out.writerow(header)
-        out.writerows(rows)
-
-
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 5):
-        raise SystemExit(" ".join(command) + "\n" + done.stderr)
-    return json.loads(done.stdout)
 
 
 def spread(rows):
@@ -73,8 +51,8 @@ def sklearn_scores(mercer, folder, name, header, train, test, sd):
 
     rows = random.Random(1).sample(train, min(PEER_ROWS.get(name, 4000), len(train)))
     path = os.path.join(folder, "subset.csv")
-    write(path, header, rows)
-    fit = call(mercer, "fit", path, "--kernel", "matern32", "--json", "--quiet", "-m", os.path.join(folder, "subset.mcr"))
+    write_table(path, header, rows)
+    fit = call(mercer, "fit", path, "--kernel", "matern32", "-m", os.path.join(folder, "subset.mcr"))
     values = fit["hyperparameters"]["standardised"]
     kept = [j for j, name in enumerate(header) if name not in fit["data"]["dropped_constant"]]
     x = np.array([[float(r[j]) for j in kept] for r in rows])
@@ -98,10 +76,10 @@ def study(mercer, data, name):
     sd = spread(train)
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, f) for f in ("train.csv", "test.csv", "model.mcr")]
-        write(paths[0], header, train)
-        write(paths[1], header, test)
-        fit = call(mercer, "fit", paths[0], "--kernel", "matern32", "--json", "--quiet", "-m", paths[2], "--keep-unconverged")
-        scores = call(mercer, "evaluate", paths[2], paths[1], "--json", "--quiet")
+        write_table(paths[0], header, train)
+        write_table(paths[1], header, test)
+        fit = call(mercer, "fit", paths[0], "--kernel", "matern32", "-m", paths[2], "--keep-unconverged")
+        scores = call(mercer, "evaluate", paths[2], paths[1])
         gradients = (fit.get("gradients") or {}).get("steps", [])
         row = {"data": name, "n_train": len(train), "n_test": len(test), "rmse": scores["rmse"] / sd,
                "nll": scores["nll"] - math.log(sd), "coverage90": scores["coverage90"],
@@ -115,11 +93,9 @@ def study(mercer, data, name):
 
 
 def table(path):
-    with open(path) as file:
-        rows = list(csv.DictReader(file))
     print("| data | training rows | RMSE | NLL | published RMSE / NLL | scikit-learn, 4,000 rows | coverage of 90 % | fit s | evaluate s | peak MiB | exact gradients | iterations |")
     print("|---|---:|---:|---:|---|---|---:|---:|---:|---:|---:|---|")
-    for r in rows:
+    for r in read_records(path):
         known = PUBLISHED.get(r["data"])
         print(f"| {r['data']} | {r['n_train']} | {float(r['rmse']):.4f} | {float(r['nll']):.4f} | {f'{known[0]} / {known[1]}' if known else ''} "
               f"| {float(r['sklearn_rmse']):.4f} / {float(r['sklearn_nll']):.4f} | {float(r['coverage90']):.3f} | {float(r['fit_seconds']):.0f} "
@@ -129,17 +105,11 @@ def table(path):
 def main():
     mercer, data, results, *names = sys.argv[1:]
     path = os.path.join(results, "scores.csv")
-    done = {}
-    if os.path.exists(path):
-        with open(path) as file:
-            done = {r["data"]: r for r in csv.DictReader(file)}
+    done = {r["data"]: r for r in read_records(path)}
     for name in names or NAMES:
         done[name] = study(mercer, data, name)
         print({k: done[name][k] for k in ("data", "rmse", "nll", "sklearn_rmse", "sklearn_nll", "fit_seconds", "peak_mib")})
-        with open(path, "w", newline="") as file:
-            out = csv.DictWriter(file, FIELDS)
-            out.writeheader()
-            out.writerows(done.values())
+        write_records(path, FIELDS, done.values())
     sys.stdout.flush()
     with open(os.path.join(results, "tables.md"), "w") as file:
         sys.stdout = file

@@ -5,43 +5,30 @@ per input on all of them; `solve` is one system at the hyperparameters that the 
 problem at every size.
 """
 
-import csv
-import gzip
-import json
 import math
 import os
 import random
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from study import call, read_records, read_table, write_records, write_table  # noqa: E402
 
 SIZES = {"house_16H": [5000, 10000, 20000], "protein": [5000, 10000, 20000, 40000], "hflights": [100000]}
 FIELDS = ["data", "n", "fit_seconds", "train_seconds", "fit_mib", "exact_gradients", "fit_products", "solve_seconds",
           "solve_iterations", "solve_mib"]
 
 
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 5):
-        raise SystemExit(" ".join(command) + "\n" + done.stderr)
-    return json.loads(done.stdout)
-
-
 def study(mercer, data, name):
-    with gzip.open(os.path.join(data, name + ".csv.gz"), "rt") as file:
-        rows = list(csv.reader(file))
-    header, rows = rows[0], rows[1:]
+    header, rows = read_table(data, name)
     if name != "hflights":
         random.Random(0).shuffle(rows)
     out, paths = [], {}
     with tempfile.TemporaryDirectory() as folder:
         for n in SIZES[name]:
             paths[n] = os.path.join(folder, f"{n}.csv")
-            with open(paths[n], "w", newline="") as file:
-                writer = csv.writer(file)
-                writer.writerow(header)
-                writer.writerows(rows[:n])
-            fit = call(mercer, "fit", paths[n], "--kernel", "matern32", "--json", "--quiet", "-m", os.path.join(folder, "m.mcr"))
+            write_table(paths[n], header, rows[:n])
+            fit = call(mercer, "fit", paths[n], "--kernel", "matern32", "-m", os.path.join(folder, "m.mcr"))
             out.append({"data": name, "n": n, "fit_seconds": fit["seconds"]["total"], "train_seconds": fit["seconds"]["train"],
                         "fit_mib": fit["peak_rss_bytes"] / 2**20,
                         "exact_gradients": len((fit["gradients"] or {}).get("steps", [])), "fit_products": fit["matvecs"]})
@@ -50,7 +37,7 @@ def study(mercer, data, name):
         lengths = ",".join(f"{v:.6g}" for v in values["lengthscales"])
         for row in out:
             s = call(mercer, "solve", paths[row["n"]], "--kernel", "matern32", "--lengthscale", lengths, "--signal-variance",
-                     f"{values['signal_variance']:.6g}", "--noise", f"{values['noise_variance']:.6g}", "--json", "--quiet")
+                     f"{values['signal_variance']:.6g}", "--noise", f"{values['noise_variance']:.6g}")
             row.update(solve_seconds=s["build_seconds"] + s["solve_seconds"], solve_iterations=s["iterations"],
                        solve_mib=s["peak_rss_bytes"] / 2**20)
             print(row)
@@ -82,16 +69,10 @@ def table(rows):
 def main():
     mercer, data, results, *names = sys.argv[1:]
     path = os.path.join(results, "growth.csv")
-    rows = []
-    if os.path.exists(path):
-        with open(path) as file:
-            rows = list(csv.DictReader(file))
+    rows = read_records(path)
     for name in names or SIZES:
         rows = [r for r in rows if r["data"] != name] + study(mercer, data, name)
-        with open(path, "w", newline="") as file:
-            out = csv.DictWriter(file, FIELDS)
-            out.writeheader()
-            out.writerows(rows)
+        write_records(path, FIELDS, rows)
     with open(os.path.join(results, "tables.md"), "w") as file:
         sys.stdout = file
         table(rows)

@@ -1,6 +1,5 @@
 """Tables and the picture of covtype from the CSVs of `run`: tables.py RESULTS_FOLDER."""
 
-import csv
 import math
 import os
 import statistics
@@ -8,16 +7,13 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import line_chart  # noqa: E402
+from study import read_records  # noqa: E402
 
 PRODUCTS = 2  # of K in an iteration on coefficients; kernel_cg has one
 
 
 def read(folder, name):
-    path = os.path.join(folder, name + ".csv")
-    if not os.path.exists(path):
-        return []
-    with open(path) as file:
-        return list(csv.DictReader(file))
+    return read_records(os.path.join(folder, name + ".csv"))
 
 
 def median(values):

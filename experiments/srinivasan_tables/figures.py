@@ -5,13 +5,14 @@ this program), preconditioner K + (gamma + delta) I solved by CG to an inner tol
 """
 
 import csv
-import json
 import math
 import os
 import random
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from study import call  # noqa: E402
 
 SIGMA, GAMMA = 0.3, 1e-3  # where the other quantities are held
 SIGMAS = [0.01, 0.03, 0.1, 0.3, 1.0]
@@ -31,13 +32,8 @@ def write_cube(path):
 
 
 def solve(mercer, path, sigma, gamma, *words):
-    command = [mercer, "solve", path, "--no-standardize", "--kernel", "rbf:iso", "--lengthscale", f"{sigma:g}",
-               "--signal-variance", "1", "--noise", f"{gamma:g}", "--operator", "stored", "--max-iterations", "20000",
-               "--json", "--quiet", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 5):
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout)
+    return call(mercer, "solve", path, "--no-standardize", "--kernel", "rbf:iso", "--lengthscale", f"{sigma:g}",
+                "--signal-variance", "1", "--noise", f"{gamma:g}", "--operator", "stored", "--max-iterations", "20000", *words)
 
 
 def main():
