@@ -38,7 +38,8 @@
 #include "mercer/inference/adaptive.hpp"  // what --preconditioner auto does
 #include "mercer/inference/choice.hpp"
 #include "mercer/inference/exact_evidence.hpp"
-#include "mercer/inference/laplace.hpp"           // mode and evidence under any likelihood
+#include "mercer/inference/exact_laplace.hpp"     // its evidence and exact gradient, for few rows
+#include "mercer/inference/laplace.hpp"           // the mode under any likelihood
 #include "mercer/inference/laplace_gradient.hpp"  // by solves only
 #include "mercer/inference/latent_system.hpp"     // I + W^1/2 K W^1/2
 #include "mercer/inference/mean_function.hpp"

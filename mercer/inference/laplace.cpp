@@ -1,12 +1,9 @@
 #include "mercer/inference/laplace.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "mercer/core/error.hpp"
-#include "mercer/operators/tiled_operator.hpp"
 
 namespace mercer::inference {
 namespace {
@@ -21,10 +18,6 @@ constexpr int kMostIdle = 4;
 // A direction that had to be halved more often than this came from too loose a solve.
 constexpr int kManyHalvings = 2;
 constexpr double kTighter = 1e-2, kTightest = 1e-12, kSlow = 0.3;
-// An exact evidence is one only near the mode: within so many times the tolerance.
-constexpr double kFarFromMode = 1e3;
-// A step of Newton's method takes about so many in all, for estimates.
-constexpr double kUsualSteps = 8;
 
 // Everything that depends on f, column by column.
 struct Local {
@@ -72,7 +65,10 @@ class Newton {
   LaplaceMode run(LaplaceMode start, const Observer& observer);
 
  private:
-  void begin(Matrix start);
+  void begin(LaplaceMode start, const Observer& observer);
+  void stand_at(Matrix a, Matrix ka);
+  void step_from(const Matrix& f, const Observer& observer);
+  SystemReport solve(const Matrix& w, const Matrix& v, const Observer& observer);
   /// r = g - a, K r, and the bound; true when it is small enough.
   bool measure();
   SystemReport find_direction(const Observer& observer);
@@ -92,28 +88,58 @@ class Newton {
   LaplaceMode mode_;
 };
 
-void Newton::begin(Matrix start) {
+void Newton::stand_at(Matrix a, Matrix ka) {
+  mode_.a = std::move(a);
+  ka_ = std::move(ka);
+  mode_.f = ka_.rowwise() + data_.offset.transpose();
+  local_ = evaluate(problem_, data_, mode_.f);
+  psi_ = local_.log_density - 0.5 * column_dots(mode_.a, ka_);
+}
+
+void Newton::begin(LaplaceMode start, const Observer& observer) {
   const Index n = data_.size(), c = data_.functions();
-  mode_.a = start.size() > 0 ? std::move(start) : Matrix::Zero(n, c);
-  ka_ = Matrix::Zero(n, c);
-  if (mode_.a.cwiseAbs().maxCoeff() > 0) system_.multiply(mode_.a, ka_);
   root_prior_ = std::sqrt(problem_.kernel.diagonal(data_.x).maxCoeff());
   kr_.resize(n, c);
   kd_.resize(n, c);
-  mode_.f = ka_.rowwise() + data_.offset.transpose();
-  local_ = evaluate(problem_, data_, mode_.f);
-  psi_ = local_.log_density - 0.5 * column_dots(mode_.a, ka_);
+  stand_at(Matrix::Zero(n, c), Matrix::Zero(n, c));
+  if (start.a.size() == 0) return;
+  const Matrix cold_psi = psi_;
+  Matrix ka(n, c);
+  system_.multiply(start.a, ka);
+  stand_at(start.a, ka);
+  if (start.f.size() > 0) step_from(start.f, observer);
   // A warm start that is worse than none is none.
-  const Vector cold =
-      evaluate(problem_, data_, data_.offset.transpose().replicate(n, 1)).log_density;
   for (Index j = 0; j < c; ++j)
-    if (!(psi_(j) >= cold(j))) {
+    if (!(psi_(j) >= cold_psi(j))) {
       mode_.a.col(j).setZero();
       ka_.col(j).setZero();
     }
-  mode_.f = ka_.rowwise() + data_.offset.transpose();
-  local_ = evaluate(problem_, data_, mode_.f);
-  psi_ = local_.log_density - 0.5 * column_dots(mode_.a, ka_);
+  stand_at(std::move(mode_.a), std::move(ka_));
+}
+
+// f of another kernel's mode is a better place to begin than its a, though it is not K a: with
+// delta = f - offset - K a and r = g(f) - a, Newton's step from f is to
+//   a + r + S B^-1 S (delta - K r).
+void Newton::step_from(const Matrix& f, const Observer& observer) {
+  const auto there = evaluate(problem_, data_, f);
+  r_ = there.g - mode_.a;
+  system_.multiply(r_, kr_);
+  const Matrix delta = (f - ka_).rowwise() - data_.offset.transpose();
+  const auto report = solve(there.step_w, delta - kr_, observer);
+  mode_.iterations += report.iterations;
+  if (report.stop == StopReason::interrupted) return;
+  ++mode_.steps;
+  d_ = r_ + there.step_w.cwiseSqrt().cwiseProduct(s_);
+  system_.multiply(d_, kd_);
+  const Matrix a = mode_.a, ka = ka_;
+  const Vector psi = psi_;
+  stand_at(a + d_, ka + kd_);
+  for (Index j = 0; j < a.cols(); ++j)
+    if (!(psi_(j) >= psi(j))) {
+      mode_.a.col(j) = a.col(j);
+      ka_.col(j) = ka.col(j);
+      psi_(j) = psi(j);
+    }
 }
 
 bool Newton::measure() {
@@ -125,16 +151,20 @@ bool Newton::measure() {
          root_prior_ * mode_.residual.maxCoeff() <= options_.tolerance;
 }
 
-SystemReport Newton::find_direction(const Observer& observer) {
+// s_ = B^-1 S v, with the curvature w.
+SystemReport Newton::solve(const Matrix& w, const Matrix& v, const Observer& observer) {
   const Index n = data_.size(), c = data_.functions();
-  system_.set_curvature(local_.step_w);
-  const Matrix root = local_.step_w.cwiseSqrt();
-  b_ = root.cwiseProduct(kr_);
+  system_.set_curvature(w);
+  b_ = w.cwiseSqrt().cwiseProduct(v);
   s_ = Matrix::Zero(n, c);
   const Eigen::Map<const Matrix> b(b_.data(), n * c, 1);
   Eigen::Map<Matrix> s(s_.data(), n * c, 1);
-  auto report = system_.solve(b, s, solve_tolerance_, observer);
-  d_ = r_ - root.cwiseProduct(s_);
+  return system_.solve(b, s, solve_tolerance_, observer);
+}
+
+SystemReport Newton::find_direction(const Observer& observer) {
+  auto report = solve(local_.step_w, kr_, observer);
+  d_ = r_ - local_.step_w.cwiseSqrt().cwiseProduct(s_);
   system_.multiply(d_, kd_);
   return report;
 }
@@ -163,7 +193,7 @@ bool Newton::move(Index j) {
 
 LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
   const auto products = system_.products();
-  begin(std::move(start.a));
+  begin(std::move(start), observer);
   bool done = measure();
   double least = mode_.residual.maxCoeff();
   int idle = 0;
@@ -294,58 +324,6 @@ Vector likelihood_gradient(const LatentProblem& problem, const LatentData& data,
       }
     }
   return out;
-}
-
-// With R = S B^-1 S and Sigma = (K^-1 + W)^-1, S Sigma S = I - B^-1:
-//   d log q = 1/2 a'dK a - 1/2 tr(R dK) + s'dK g,  s = u - R K u,  u = -1/2 Sigma_jj dW_j.
-LaplaceEvidence exact_laplace(const LatentProblem& problem, const LatentData& data,
-                              bool with_gradient, const NewtonOptions& options, LaplaceMode start) {
-  DenseLatentSystem system(problem.kernel, data.x);
-  LaplaceEvidence out;
-  out.mode = find_mode(problem, data, system, std::move(start), options);
-  const double bound =
-      std::sqrt(problem.kernel.diagonal(data.x).maxCoeff()) * out.mode.residual.maxCoeff();
-  if (!(bound <= kFarFromMode * options.tolerance))
-    throw NotPositiveDefinite(
-        fmt::format("Newton's method did not find the mode: latent means may be off by {:.2g}",
-                    bound),
-        0);
-  out.value = out.mode.psi() - 0.5 * system.log_det();
-  if (!with_gradient) return out;
-
-  const Index n = data.size(), c = data.functions();
-  const auto slopes = mode_slopes(problem, data, out.mode);
-  const Matrix root = out.mode.w.cwiseSqrt();
-  Matrix weights = Matrix::Zero(n, n);  // of dK
-  Matrix sigma_w(n, c), ks(n, c);
-  for (Index j = 0; j < c; ++j) {
-    Matrix inverse = system.inverse(j);
-    sigma_w.col(j) = 1 - inverse.diagonal().array();
-    const Vector u = -0.5 * sigma_w.col(j).cwiseProduct(slopes.curvature_ratio.col(j));
-    inverse = root.col(j).asDiagonal() * inverse * root.col(j).asDiagonal();  // R
-    const Vector s = u - inverse * (system.k() * u);
-    ks.col(j) = system.k() * s;
-    weights -= 0.5 * inverse;
-    weights += 0.5 * out.mode.a.col(j) * out.mode.a.col(j).transpose();
-    weights +=
-        0.5 * (s * slopes.gradient.col(j).transpose() + slopes.gradient.col(j) * s.transpose());
-  }
-  const Index p = problem.kernel.num_parameters();
-  const Vector own = likelihood_gradient(problem, data, out.mode, sigma_w, ks);
-  out.gradient.resize(p + own.size());
-  operators::weighted_gradient(problem.kernel, data.x, weights, out.gradient.head(p));
-  out.gradient.tail(own.size()) = own;
-  return out;
-}
-
-double exact_laplace_bytes(Index n, Index functions) {
-  return 8.0 * static_cast<double>(n) * static_cast<double>(n) *
-         (3.0 + static_cast<double>(functions));
-}
-
-double exact_laplace_flops(Index n, Index functions) {
-  const auto size = static_cast<double>(n);
-  return static_cast<double>(functions) * size * size * size * (kUsualSteps / 3 + 1);
 }
 
 }  // namespace mercer::inference

@@ -1,6 +1,6 @@
 // Laplace's approximation for any likelihood that factorises over the points, and for several
 // latent functions at once that share one kernel (one-vs-rest classes): the mode of the posterior
-// by Newton's method, the log evidence and, for small N, its exact gradient.
+// by Newton's method, and what the gradients of its log evidence need there.
 //   psi(a) = sum log p(y | f) - 1/2 a'K a,  f = K a + offset;  at the mode a = g, the gradient of
 //   log p. A step is d = r - S B^-1 S K r with r = g - a and S = W^1/2: no N x N matrix is formed,
 //   and nothing is divided by W.
@@ -82,22 +82,12 @@ struct LaplaceMode {
   double psi() const { return log_density - 0.5 * quadratic; }
 };
 
-/// From `start` (its a; zero when empty). On return the system's curvature is that of the mode.
+/// From `start` (zero when its a is empty; its f, where there is one, may be that of another
+/// kernel's mode). On return the system's curvature is that of the mode.
 /// The observer is told the bound after every step.
 LaplaceMode find_mode(const LatentProblem& problem, const LatentData& data, LatentSystem& system,
                       LaplaceMode start, const NewtonOptions& options,
                       const Observer& observer = {});
-
-struct LaplaceEvidence {
-  double value = 0;  // log q(y)
-  Vector gradient;   // in problem.log_parameters(); empty when not asked for
-  LaplaceMode mode;
-};
-
-/// By Cholesky, exactly. N^3 (steps/3 + 1) flops a function.
-LaplaceEvidence exact_laplace(const LatentProblem& problem, const LatentData& data,
-                              bool with_gradient, const NewtonOptions& options = {},
-                              LaplaceMode start = {});
 
 /// What the gradients of an evidence need of the likelihood at the mode, N x C each.
 struct ModeSlopes {
@@ -113,8 +103,5 @@ ModeSlopes mode_slopes(const LatentProblem& problem, const LatentData& data,
 /// with Sigma_jj W_j and K s given, N x C.
 Vector likelihood_gradient(const LatentProblem& problem, const LatentData& data,
                            const LaplaceMode& mode, ConstMatrixView sigma_w, ConstMatrixView ks);
-
-double exact_laplace_bytes(Index n, Index functions);
-double exact_laplace_flops(Index n, Index functions);
 
 }  // namespace mercer::inference

@@ -136,6 +136,7 @@ LaplaceEstimate LaplaceGradient::estimate(const LatentProblem& problem, double t
   newton.solve_tolerance = std::min(0.5, std::max(tolerance, 1e-3));
   LaplaceMode start;
   start.a = state_.mode;
+  start.f = state_.latent;
   out.mode = find_mode(problem, data_, system, std::move(start), newton, observer);
   out.stop = out.mode.stop;
   if (out.stop == StopReason::interrupted) return out;
@@ -173,6 +174,7 @@ LaplaceEstimate LaplaceGradient::estimate(const LatentProblem& problem, double t
   out.gradient = std::move(gradient);
   out.matvecs = system.products();
   state_.mode = out.mode.a;
+  state_.latent = out.mode.f;
   state_.solutions = std::move(solutions);
   ++state_.estimates;
   return out;

@@ -51,6 +51,7 @@ class LaplaceGradient {
   /// What the next estimate depends on besides its arguments, to resume from.
   struct State {
     Matrix mode;       // a of the last estimate
+    Matrix latent;     // f there
     Matrix solutions;  // B^-1 S r of its probes, stacked
     int estimates = 0;
   };

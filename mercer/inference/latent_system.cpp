@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "mercer/approximations/rpcholesky.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/core/threads.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/blas.hpp"
@@ -17,6 +19,10 @@ namespace {
 
 // Preconditioners of K + W^-1 need a finite W^-1.
 constexpr double kLeastCurvature = 1e-10;
+// An iteration with an old factor reads N^2 numbers three times, a factorisation takes N^3/3 flops:
+// it is worth about N / 100 iterations. Better solves than this are left to it.
+constexpr Index kRowsPerIteration = 300;
+constexpr double kBestByOldFactor = 1e-9;
 
 using Block = Eigen::Map<const Matrix>;
 
@@ -94,6 +100,25 @@ class CurvedPreconditioner final : public linalg::Preconditioner {
   Matrix scale_;  // S, when the parts are those of K + W^-1; else empty
 };
 
+// P = L L', of a factor that lives elsewhere.
+class FactorPreconditioner final : public linalg::Preconditioner {
+ public:
+  explicit FactorPreconditioner(const linalg::Cholesky& factor) : factor_(factor) {}
+  Index size() const override { return factor_.size(); }
+  void solve(ConstMatrixView r, MatrixView z) const override {
+    z = r;
+    factor_.solve_in_place(z);
+  }
+  double log_det() const override { return factor_.log_det(); }
+  void sample(Rng& rng, MatrixView z) const override {
+    rng.fill_normal(z);
+    linalg::multiply_lower(factor_.factor(), z);
+  }
+
+ private:
+  const linalg::Cholesky& factor_;
+};
+
 void check_curvature(ConstMatrixView w, Index n) {
   if (w.rows() != n) throw DimensionMismatch("curvature: rows", w.rows(), "points", n);
   if (w.cols() == 0 || !(w.minCoeff() >= 0) || !w.allFinite())
@@ -107,9 +132,28 @@ Index latent_rank(Index n, Index most) {
   return std::min({std::max<Index>(100, root), most, n});
 }
 
+// K, counted.
+class DenseLatentSystem::Product final : public linalg::LinearOperator {
+ public:
+  explicit Product(const DenseLatentSystem& system) : system_(system) {}
+  Index size() const override { return system_.points(); }
+  void apply(ConstMatrixView x, MatrixView y) const override { system_.multiply(x, y); }
+
+ private:
+  const DenseLatentSystem& system_;
+};
+
 DenseLatentSystem::DenseLatentSystem(const kernels::Kernel& kernel, const Matrix& x)
     : k_(x.rows(), x.rows()) {
+  set_kernel(kernel, x);
+}
+DenseLatentSystem::~DenseLatentSystem() = default;
+
+void DenseLatentSystem::set_kernel(const kernels::Kernel& kernel, const Matrix& x) {
+  if (x.rows() != points())
+    throw DimensionMismatch("latent system: points", x.rows(), "points before", points());
   operators::dense_matrix(kernel, x, k_);
+  current_ = false;
 }
 
 void DenseLatentSystem::multiply(ConstMatrixView v, MatrixView kv) const {
@@ -119,36 +163,80 @@ void DenseLatentSystem::multiply(ConstMatrixView v, MatrixView kv) const {
 
 void DenseLatentSystem::set_curvature(ConstMatrixView w) {
   check_curvature(w, points());
-  root_ = w.cwiseSqrt();
+  const Matrix root = w.cwiseSqrt();
+  current_ = current_ && root.cols() == root_.cols() && root == root_;
+  if (root.cols() != root_.cols()) factors_.clear();
+  root_ = root;
+}
+
+void DenseLatentSystem::factor() {
+  if (current_ && !factors_.empty()) return;
+  const Index n = points(), panel = 64;
+  std::vector<linalg::Cholesky> old = std::move(factors_), fresh;
   factors_.clear();
-  for (Index c = 0; c < w.cols(); ++c) {
+  for (Index c = 0; c < root_.cols(); ++c) {
+    Matrix b(0, 0);
+    if (!old.empty()) b = std::move(old[static_cast<std::size_t>(c)]).storage();
+    b.resize(n, n);
     const auto s = root_.col(c);
-    Matrix b = s.asDiagonal() * k_ * s.asDiagonal();
-    b.diagonal().array() += 1;
-    factors_.emplace_back(std::move(b));
+    const auto fill = [&](Index task, int) {
+      for (Index j = task * panel; j < std::min(n, (task + 1) * panel); ++j) {
+        const Index below = n - j;
+        b.col(j).tail(below) = s(j) * s.tail(below).cwiseProduct(k_.col(j).tail(below));
+        b(j, j) += 1;
+      }
+    };
+    parallel_for((n + panel - 1) / panel, std::ref(fill));
+    fresh.emplace_back(std::move(b));
+    ++factorisations_;
   }
+  factors_ = std::move(fresh);
+  current_ = true;
 }
 
-SystemReport DenseLatentSystem::solve(ConstMatrixView b, MatrixView x, double /*tolerance*/,
-                                      const Observer& /*observer*/) const {
+SystemReport DenseLatentSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
+                                      const Observer& observer) {
   const Index n = points();
-  x = b;
-  for (std::size_t c = 0; c < factors_.size(); ++c) {
-    Matrix part = x.middleRows(static_cast<Index>(c) * n, n);
-    factors_[c].solve_in_place(part);
-    x.middleRows(static_cast<Index>(c) * n, n) = part;
+  SystemReport report;
+  if (!current_ && !factors_.empty() && tolerance > kBestByOldFactor) {
+    std::vector<std::unique_ptr<linalg::Preconditioner>> parts;
+    for (const auto& old : factors_) parts.push_back(std::make_unique<FactorPreconditioner>(old));
+    const CurvedPreconditioner preconditioner(std::move(parts), Matrix());
+    const Product k(*this);
+    krylov::SolverOptions options;
+    options.tolerance = tolerance;
+    options.max_iterations = static_cast<int>(std::max<Index>(6, n / kRowsPerIteration));
+    krylov::SolverContext context;
+    context.preconditioner = &preconditioner;
+    context.observer = observer;
+    const auto result =
+        krylov::solver("cg").solve(CurvedOperator(k, root_), b, x, options, context);
+    report.stop = result.stop;
+    report.iterations = result.iterations;
+    report.matvecs = result.total_matvecs() * root_.cols();
+    report.relative_residual = result.relative_residual;
+    if (result.stop == StopReason::converged || result.stop == StopReason::interrupted)
+      return report;
   }
-  return SystemReport();
+  factor();
+  x = b;
+  for (std::size_t c = 0; c < factors_.size(); ++c)
+    factors_[c].solve_in_place(x.middleRows(static_cast<Index>(c) * n, n));
+  report.stop = StopReason::converged;
+  report.relative_residual = 0;
+  return report;
 }
 
-double DenseLatentSystem::log_det() const {
+double DenseLatentSystem::log_det() {
+  factor();
   double sum = 0;
   for (const auto& factor : factors_) sum += factor.log_det();
   return sum;
 }
 
 Matrix DenseLatentSystem::inverse(Index c) {
-  return std::move(factors_[static_cast<std::size_t>(c)]).inverse();
+  factor();
+  return linalg::Cholesky(factors_[static_cast<std::size_t>(c)]).inverse();
 }
 
 struct IterativeLatentSystem::Impl {
@@ -226,7 +314,7 @@ void IterativeLatentSystem::set_curvature(ConstMatrixView w) {
 }
 
 SystemReport IterativeLatentSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
-                                          const Observer& observer) const {
+                                          const Observer& observer) {
   const Timer timer;
   krylov::SolverOptions options;
   options.tolerance = tolerance;

@@ -26,31 +26,44 @@ class LatentSystem {
   /// X = B^-1 B0 for t stacked right-hand sides (N C x t), to `tolerance` in the residual; X is the
   /// first guess.
   virtual SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance,
-                             const Observer& observer = {}) const = 0;
+                             const Observer& observer = {}) = 0;
   /// Single-column products with K so far.
   virtual std::int64_t products() const = 0;
 };
 
-/// By Cholesky of every B; the reference, and the quickest for small N.
+/// By Cholesky of every B; the reference, and the quickest for small N. Factors of an earlier B,
+/// where it is close enough, save new ones: they precondition conjugate gradients.
 class DenseLatentSystem final : public LatentSystem {
  public:
   DenseLatentSystem(const kernels::Kernel& kernel, const Matrix& x);
+  ~DenseLatentSystem() override;
+  /// Another K of as many points; the factors are those of an earlier B from now on.
+  void set_kernel(const kernels::Kernel& kernel, const Matrix& x);
   Index points() const override { return k_.rows(); }
   void multiply(ConstMatrixView v, MatrixView kv) const override;
   void set_curvature(ConstMatrixView w) override;
   SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance,
-                     const Observer& observer = {}) const override;
+                     const Observer& observer = {}) override;
   std::int64_t products() const override { return products_; }
 
   const Matrix& k() const { return k_; }
-  /// Sum over the functions of log|B|.
-  double log_det() const;
-  /// B^-1 of function c; the factor is spent.
+  /// Factors B of the last curvature, if that is not done yet.
+  void factor();
+  /// Throws the factors away: what follows does not depend on what was before.
+  void forget() { factors_.clear(); }
+  int factorisations() const { return factorisations_; }
+  /// Sum over the functions of log|B|; factors.
+  double log_det();
+  /// B^-1 of function c; factors.
   Matrix inverse(Index c);
 
  private:
+  class Product;
+
   Matrix k_, root_;  // root_: W^1/2
   std::vector<linalg::Cholesky> factors_;
+  bool current_ = false;  // the factors are those of B, not of an earlier one
+  int factorisations_ = 0;
   mutable std::int64_t products_ = 0;
 };
 
@@ -66,7 +79,7 @@ class IterativeLatentSystem final : public LatentSystem {
   void multiply(ConstMatrixView v, MatrixView kv) const override;
   void set_curvature(ConstMatrixView w) override;
   SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance,
-                     const Observer& observer = {}) const override;
+                     const Observer& observer = {}) override;
   std::int64_t products() const override;
 
   /// K itself, in double.

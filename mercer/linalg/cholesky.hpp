@@ -25,6 +25,8 @@ class Cholesky {
   void solve_lower_in_place(MatrixView b) const;
   /// Consumes the factor and returns A^-1, both triangles (no second n x n array).
   Matrix inverse() &&;
+  /// Consumes the factor and returns its memory, to build the next matrix in.
+  Matrix storage() && { return std::move(l_); }
 
  private:
   Matrix l_;

@@ -209,7 +209,7 @@ LikelihoodValue evidence_of(const Solved& solved, std::uint64_t seed,
     return out;
   }
   const double psi = solved.mode.psi();
-  if (const auto* dense = dynamic_cast<inference::DenseLatentSystem*>(solved.system.get())) {
+  if (auto* dense = dynamic_cast<inference::DenseLatentSystem*>(solved.system.get())) {
     out.known = true;
     out.method = "cholesky";
     out.value = out.low = out.high = psi - 0.5 * dense->log_det();

@@ -4,6 +4,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
+#include "mercer/inference/exact_laplace.hpp"
 #include "mercer/models/latent_training.hpp"
 
 namespace mercer::models {

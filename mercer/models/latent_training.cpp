@@ -7,6 +7,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/core/timer.hpp"
+#include "mercer/inference/exact_laplace.hpp"
 #include "mercer/inference/laplace_gradient.hpp"
 #include "mercer/models/checkpoint.hpp"
 #include "mercer/optim/lbfgs.hpp"
@@ -21,13 +22,16 @@ constexpr double kLogBound = 11.512925464970229;  // 1e-5 .. 1e5 around the star
 // separated, Laplace's evidence likes it without bound, and its predictions come near 1/2.
 constexpr double kMostClassVariance = 100;
 constexpr Index kStartRows = 500;  // of the several starts
+// Of log evidence, that a climb on more rows may leave; the step of its differences; the
+// evaluations that knowing the Hessian saves.
+constexpr double kGainLeft = 0.01, kDifference = 0.05, kSavedEvaluations = 8;
 constexpr int kExactSteps = 100, kDescentSteps = 40;
 constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
 constexpr int kMeasureEvery = 5;  // steps of a descent between measurements of the noise
 constexpr double kAdamRate = 0.1;
 constexpr double kCheckpointSeconds = 1.0;
 
-inference::NewtonOptions exact_newton() { return {.tolerance = 1e-5, .solve_tolerance = 1e-3}; }
+inference::NewtonOptions exact_newton() { return {.tolerance = 1e-4, .solve_tolerance = 1e-4}; }
 
 class Trainer {
  public:
@@ -57,8 +61,18 @@ class Trainer {
   }
   void set_bounds();
   Vector random_start(int index) const;
+  // Of a climb on more rows, from fewer; either may be empty.
+  struct Hint {
+    Matrix a;        // where to look for the first mode from
+    Matrix hessian;  // per entry of y
+  };
+  optim::Objective objective(const inference::LatentData& rows, inference::ExactLaplace& exact,
+                             inference::LatentProblem& problem);
   optim::MinimizeResult climb(const inference::LatentData& rows, const Vector& start,
-                              const std::string& stage);
+                              const std::string& stage, const Hint& hint);
+  Matrix hessian(const inference::LatentData& rows, const Vector& theta);
+  Hint hint_from(const inference::LatentData& few, Index more, const Vector& theta);
+  [[noreturn]] void interrupted();
   Vector learn_exactly();
   void descend(const Vector& start);
   optim::NoisyGradient noisy_gradient(inference::LaplaceGradient& estimator, ConstVectorView theta,
@@ -81,6 +95,7 @@ class Trainer {
   Matrix history_;
   inference::LaplaceGradient::State state_;
   Matrix warm_;  // the last exact mode, of the climb with this number
+  Vector warm_theta_;
   int warm_climb_ = 0, climb_ = 0;
   Timer since_checkpoint_, timer_;
   double outside_ = 0;
@@ -125,31 +140,48 @@ void Trainer::tell(ConstVectorView theta) {
   outside_ += outside.seconds();
 }
 
-optim::MinimizeResult Trainer::climb(const inference::LatentData& rows, const Vector& start,
-                                     const std::string& stage) {
+// Minus the log evidence of these rows, per entry of y; answered from the checkpoint as far as that
+// goes. What is returned uses `exact` and `problem`.
+optim::Objective Trainer::objective(const inference::LatentData& rows,
+                                    inference::ExactLaplace& exact,
+                                    inference::LatentProblem& problem) {
   const double share = 1 / static_cast<double>(rows.y.size());
-  auto problem = problem_;
   ++climb_;
   // A resumed run begins its first evaluation where the interrupted one would have.
-  inference::LaplaceMode warm;
-  if (warm_climb_ == climb_) warm.a = warm_;
-  Vector best = start;
-  double best_value = HUGE_VAL;
-  const bool all = rows.size() == data_.size();
-  const optim::Objective live = [&](ConstVectorView theta, VectorView gradient) {
+  if (warm_climb_ == climb_) {
+    problem.set_log_parameters(warm_theta_);
+    exact.resume(problem, warm_);
+  }
+  const optim::Objective live = [&, share](ConstVectorView theta, VectorView gradient) {
     problem.set_log_parameters(theta);
-    auto evidence = inference::exact_laplace(problem, rows, true, exact_newton(), warm);
-    warm = std::move(evidence.mode);
-    warm_ = warm.a;
+    const auto evidence = exact.evaluate(problem, true);
+    warm_ = evidence.mode.a;
+    warm_theta_ = theta;
     warm_climb_ = climb_;
     gradient = -share * evidence.gradient;
     return -share * evidence.value;
   };
-  const optim::Objective logged = log_.record(live, [&](const optim::ReplayLog&) {
+  return log_.record(live, [&](const optim::ReplayLog&) {
     if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
   });
+}
+
+void Trainer::interrupted() {
+  write_checkpoint();
+  throw Interrupted(interrupted_text(options_.checkpoint, log_.evaluations().size()));
+}
+
+optim::MinimizeResult Trainer::climb(const inference::LatentData& rows, const Vector& start,
+                                     const std::string& stage, const Hint& hint) {
+  auto problem = problem_;
+  inference::ExactLaplace exact(rows, exact_newton());
+  if (hint.a.size() > 0) exact.start_at(hint.a);
+  const auto f = objective(rows, exact, problem);
+  Vector best = start;
+  double best_value = HUGE_VAL;
+  const bool all = rows.size() == data_.size();
   const optim::Objective watched = [&](ConstVectorView theta, VectorView gradient) {
-    const double value = logged(theta, gradient);
+    const double value = f(theta, gradient);
     if (value < best_value) {
       best_value = value;
       best = theta;
@@ -159,6 +191,8 @@ optim::MinimizeResult Trainer::climb(const inference::LatentData& rows, const Ve
   optim::LbfgsOptions options;
   options.max_iterations = options_.steps.value_or(kExactSteps);
   options.value_tolerance = 1e-7;
+  options.hessian = hint.hessian;
+  options.gain_tolerance = kGainLeft / static_cast<double>(rows.y.size());
   const Observer observer = [&](const Iteration& it) {
     if (all) tell(best);
     if (!progress_) return Action::proceed;
@@ -171,15 +205,63 @@ optim::MinimizeResult Trainer::climb(const inference::LatentData& rows, const Ve
   } catch (const Interrupted&) {  // in the middle of a factorisation
     result.stop = StopReason::interrupted;
   }
-  if (result.stop == StopReason::interrupted) {
-    write_checkpoint();
-    throw Interrupted(interrupted_text(options_.checkpoint, log_.evaluations().size()));
-  }
+  if (result.stop == StopReason::interrupted) interrupted();
   report_.steps += result.iterations;
   report_.evaluations += result.evaluations;
   report_.failed_evaluations += result.rejected_evaluations;
   report_.stop = result.stop;
   return result;
+}
+
+// By differences of the gradient; empty where it cannot be had.
+Matrix Trainer::hessian(const inference::LatentData& rows, const Vector& theta) {
+  const Index p = theta.size();
+  auto problem = problem_;
+  inference::ExactLaplace exact(rows, exact_newton());
+  const auto f = objective(rows, exact, problem);
+  Vector here = Vector::Zero(p), there = here;
+  Matrix out(p, p);
+  try {
+    f(theta, here);
+    for (Index i = 0; i < p; ++i) {
+      Vector moved = theta;
+      const double step = theta(i) + kDifference > box_.upper()(i) ? -kDifference : kDifference;
+      moved(i) += step;
+      f(moved, there);
+      out.col(i) = (there - here) / step;
+      if (progress_ &&
+          progress_({"learn (curvature)", static_cast<double>(i) / p, ""}) == Action::stop)
+        interrupted();
+    }
+  } catch (const NotPositiveDefinite&) {
+    return {};
+  } catch (const Interrupted&) {
+    interrupted();
+  }
+  report_.evaluations += static_cast<int>(p) + 1;
+  return out.allFinite() ? Matrix(0.5 * (out + out.transpose())) : Matrix();
+}
+
+// What few rows say to the climb on more: where their functions lie, and how the evidence bends.
+Trainer::Hint Trainer::hint_from(const inference::LatentData& few, Index more,
+                                 const Vector& theta) {
+  Hint hint;
+  auto problem = problem_;
+  problem.set_log_parameters(theta);
+  try {
+    const auto mode = inference::exact_laplace(problem, few, false, exact_newton()).mode;
+    hint.a = Matrix::Zero(more, few.functions());
+    for (Index i = 0; i < few.size(); ++i)
+      hint.a.row(more < data_.size() ? i : order_[static_cast<std::size_t>(i)]) = mode.a.row(i);
+  } catch (const NotPositiveDefinite&) {
+    hint.a.resize(0, 0);
+  } catch (const Interrupted&) {
+    interrupted();
+  }
+  const double growth = static_cast<double>(more) / static_cast<double>(few.size());
+  if (static_cast<double>(theta.size()) <= kSavedEvaluations * growth * growth * growth)
+    hint.hessian = hessian(few, theta);
+  return hint;
 }
 
 Vector Trainer::learn_exactly() {
@@ -191,18 +273,14 @@ Vector Trainer::learn_exactly() {
   optim::MinimizeResult result;
   const auto first_rows = rows(few);
   for (int start = 0; start <= options_.restarts; ++start) {
-    result = climb(first_rows, start == 0 ? best : random_start(start), "learn (few rows)");
+    result = climb(first_rows, start == 0 ? best : random_start(start), "learn (few rows)", {});
     if (start == 0 || result.value < best_value) {
       best_value = result.value;
       best = result.theta;
     }
   }
   report_.restarts = options_.restarts;
-  if (most > few) {
-    result = climb(rows(most), best, "learn");
-    best = result.theta;
-    best_value = result.value;
-  }
+  if (most > few) best = climb(rows(most), best, "learn", hint_from(first_rows, most, best)).theta;
   if (most == data_.size()) mode_.a = warm_;
   report_.resumed_evaluations = static_cast<int>(log_.num_replayed());
   return best;
@@ -245,6 +323,7 @@ optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimat
   report_.gradient = estimate.gradient;
   if (estimate.standard_error.size() > 0) report_.standard_error = estimate.standard_error;
   mode_.a = estimate.mode.a;
+  mode_.f = estimate.mode.f;
   history_.conservativeResize(2 * p, step + 1);
   history_.col(step).head(p) = out.gradient;
   history_.col(step).tail(p) = out.standard_error.size() > 0
@@ -263,6 +342,7 @@ void Trainer::descend(const Vector& start) {
   if (history_.cols() > 0) {
     estimator.resume(state_);
     mode_.a = state_.mode;  // where the final mode is looked for from, if no step is left
+    mode_.f = state_.latent;
   }
   optim::StochasticOptions rule;
   rule.rule = plan_.train_method == "adagrad" ? optim::StepRule::adagrad : optim::StepRule::adam;
@@ -297,8 +377,10 @@ void Trainer::load_checkpoint() {
   if (history_.size() > 0 && history_.rows() != 2 * p)
     throw ModelFileError(fmt::format("checkpoint '{}' is damaged", options_.checkpoint));
   warm_ = file->arrays["warm"];
+  warm_theta_ = file->arrays["warm_theta"];
   warm_climb_ = file->header.value("warm_climb", 0);
   state_.mode = file->arrays["mode"];
+  state_.latent = file->arrays["latent"];
   state_.solutions = file->arrays["solutions"];
   state_.estimates = static_cast<int>(history_.cols());
 }
@@ -308,8 +390,10 @@ void Trainer::write_checkpoint() {
   auto file = make_checkpoint(identity_, log_, box_.lower().size());
   file.header["warm_climb"] = warm_climb_;
   file.arrays["warm"] = warm_;
+  file.arrays["warm_theta"] = warm_theta_;
   file.arrays["history"] = history_;
   file.arrays["mode"] = state_.mode;
+  file.arrays["latent"] = state_.latent;
   file.arrays["solutions"] = state_.solutions;
   write_array_file(options_.checkpoint, file);
   since_checkpoint_ = Timer();

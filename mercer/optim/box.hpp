@@ -25,6 +25,8 @@ class Box {
   Vector to_z(ConstVectorView theta) const;
   /// dtheta/dz, entry by entry.
   Vector slope(ConstVectorView z) const;
+  /// d2theta/dz2, entry by entry.
+  Vector bend(ConstVectorView z) const;
   /// theta moved inside by at least a thousandth of the width, where the slope is not zero.
   Vector inside(ConstVectorView theta) const;
   /// -1 within a thousandth of the width of the lower bound, +1 of the upper, 0 elsewhere.

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <lbfgs.h>
 
+#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <exception>
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
@@ -19,7 +21,15 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // What the progress callback returns to end the C library's loop.
-enum Ending { go_on = 0, observer_said_stop = 1, value_is_flat = 2, exception_waits = 3 };
+enum Ending {
+  go_on = 0,
+  observer_said_stop = 1,
+  value_is_flat = 2,
+  exception_waits = 3,
+  nothing_to_gain = 4
+};
+constexpr double kLongestStep = 1;  // of a first step by a known Hessian, along each of its axes
+constexpr double kFlat = 1e-8;      // curvatures below this share of the largest are none
 
 /// The other side of the C callbacks. No exception may pass through the library: it waits here.
 class Run {
@@ -38,7 +48,13 @@ class Run {
     return static_cast<Run*>(self)->progress(value, gradient_norm);
   }
 
-  double evaluate(const double* z, double* g, int n);
+  double evaluate(const double* u, double* g, int n);
+  double evaluate_at(const Vector& z, Vector& g);
+  void scale(const Vector& z);
+  double expected_gain(double gradient_norm) const;
+  Vector to_z(ConstVectorView u) const {
+    return axes_.size() > 0 ? Vector(origin_ + axes_ * u) : Vector(u);
+  }
   double call_objective(const Vector& theta, Vector& gradient);
   int progress(double value, double gradient_norm);
   int attempt(double* z, int n);
@@ -50,6 +66,12 @@ class Run {
   const Observer& observer_;
   Timer timer_;
   MinimizeResult result_;
+  // z = origin + axes u, when the Hessian is known: in u it is `steepness` times the identity, and
+  // a step of Newton's method from the start has length 1. Without: z = u.
+  Vector origin_;
+  Matrix axes_;
+  double steepness_ = 0;
+  std::optional<std::pair<double, Vector>> first_;  // value and gradient (in u) at the origin
   std::string rejection_;
   std::exception_ptr exception_;
 };
@@ -69,13 +91,10 @@ double Run::call_objective(const Vector& theta, Vector& gradient) {
   return infinity;
 }
 
-double Run::evaluate(const double* z_data, double* g_data, int n) {
-  const Eigen::Map<const Vector> z(z_data, n);
-  Eigen::Map<Vector> g(g_data, n);
-  g.setZero();
-  if (exception_) return infinity;  // lets the line search run out
+double Run::evaluate_at(const Vector& z, Vector& g) {
   const Vector theta = box_.to_theta(z);
-  Vector gradient = Vector::Zero(n);
+  Vector gradient = Vector::Zero(z.size());
+  g.setZero();
   ++result_.evaluations;
   const double value = call_objective(theta, gradient);
   if (value == infinity) return infinity;
@@ -86,6 +105,58 @@ double Run::evaluate(const double* z_data, double* g_data, int n) {
     result_.gradient = gradient;
   }
   return value;
+}
+
+double Run::evaluate(const double* u_data, double* g_data, int n) {
+  const Eigen::Map<const Vector> u(u_data, n);
+  Eigen::Map<Vector> g(g_data, n);
+  g.setZero();
+  if (exception_) return infinity;  // lets the line search run out
+  if (first_ && u.isZero(0)) {
+    g = first_->second;
+    return first_->first;
+  }
+  Vector slope = Vector::Zero(n);
+  const double value = evaluate_at(to_z(u), slope);
+  if (axes_.size() > 0)
+    g = axes_.transpose() * slope;
+  else
+    g = slope;
+  return value;
+}
+
+void Run::scale(const Vector& z) {
+  const Index n = z.size();
+  if (options_.hessian.rows() != n || options_.hessian.cols() != n)
+    throw DimensionMismatch("lbfgs: size of the hessian", options_.hessian.size(),
+                            "parameters squared", n * n);
+  if (!options_.hessian.allFinite())
+    throw InvalidArgument("lbfgs: the hessian has a value that is not finite");
+  Vector g = Vector::Zero(n);
+  const double value = evaluate_at(z, g);
+  if (value == infinity) return;
+  const Vector slope = box_.slope(z);
+  Matrix h = slope.asDiagonal() * (0.5 * (options_.hessian + options_.hessian.transpose())) *
+             slope.asDiagonal();
+  h.diagonal() += box_.bend(z).cwiseProduct(result_.gradient);
+  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(h);
+  const Vector along = eigen.eigenvectors().transpose() * g;
+  // Where it is flat or bends the wrong way, a step has this length at most.
+  const Vector steep =
+      eigen.eigenvalues()
+          .cwiseMax(along.cwiseAbs() / kLongestStep)
+          .cwiseMax(kFlat * std::max(eigen.eigenvalues().cwiseAbs().maxCoeff(), kFlat));
+  const Vector unit = steep.cwiseSqrt().cwiseInverse();
+  const double length = unit.cwiseProduct(along).norm();
+  if (!(length > 0)) return;
+  origin_ = z;
+  axes_ = length * eigen.eigenvectors() * unit.asDiagonal();
+  steepness_ = length * length;
+  first_.emplace(value, axes_.transpose() * g);
+}
+
+double Run::expected_gain(double gradient_norm) const {
+  return 0.5 * gradient_norm * gradient_norm / steepness_;
 }
 
 int Run::progress(double value, double gradient_norm) {
@@ -103,6 +174,8 @@ int Run::progress(double value, double gradient_norm) {
     exception_ = std::current_exception();
     return exception_waits;
   }
+  if (axes_.size() > 0 && expected_gain(gradient_norm) <= options_.gain_tolerance)
+    return nothing_to_gain;
   // The library has such a test too, but divides by f without its absolute value.
   const Index last = result_.history.rows() - 1, before = last - options_.value_window;
   if (before < 0) return go_on;
@@ -115,7 +188,8 @@ int Run::attempt(double* z, int n) {
   lbfgs_parameter_t parameters;
   lbfgs_parameter_init(&parameters);
   parameters.m = options_.memory;
-  parameters.epsilon = options_.gradient_tolerance;
+  parameters.epsilon =
+      axes_.size() > 0 ? std::numeric_limits<double>::min() : options_.gradient_tolerance;
   parameters.max_iterations = options_.max_iterations - result_.iterations;
   parameters.linesearch = LBFGS_LINESEARCH_BACKTRACKING_STRONG_WOLFE;
   parameters.max_linesearch = 40;
@@ -133,6 +207,8 @@ void Run::conclude(int code) {
         fmt::format("the objective cannot be evaluated at the start: {}", rejection_));
   } else if (code == LBFGS_SUCCESS || code == LBFGS_ALREADY_MINIMIZED) {
     end(StopReason::converged, "the gradient is below its tolerance");
+  } else if (code == nothing_to_gain) {
+    end(StopReason::converged, "another step would gain less than its tolerance");
   } else if (code == value_is_flat) {
     end(StopReason::converged,
         fmt::format("the last {} iterations gained nothing to speak of", options_.value_window));
@@ -157,10 +233,16 @@ MinimizeResult Run::minimise(ConstVectorView start) {
 
   const std::unique_ptr<double, void (*)(double*)> z(lbfgs_malloc(n), lbfgs_free);
   if (!z) throw std::bad_alloc();
-  Eigen::Map<Vector>(z.get(), n) = box_.to_z(inside);
+  Eigen::Map<Vector> u(z.get(), n);
+  u = box_.to_z(inside);
+  if (options_.hessian.size() > 0) scale(u);
+  if (exception_) std::rethrow_exception(exception_);
+  if (axes_.size() > 0) u.setZero();
 
   int code = 0;
-  while (true) {
+  const bool done = first_ && expected_gain(first_->second.norm()) <= options_.gain_tolerance;
+  if (done) code = nothing_to_gain;
+  while (!done) {
     const int iterations_before = result_.iterations;
     const double value_before = result_.value;
     code = attempt(z.get(), n);

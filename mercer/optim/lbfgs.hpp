@@ -23,6 +23,12 @@ struct LbfgsOptions {
   double value_tolerance = 1e-9;
   int value_window = 5;
   int memory = 10;
+  /// What is known of the Hessian at the start, in theta; it may be indefinite. The search then
+  /// begins with a step of Newton's method instead of one of length 1, and ends when
+  /// 1/2 g'H^-1 g, what a step may still gain, is at most `gain_tolerance` (gradient_tolerance is
+  /// not looked at).
+  Matrix hessian;
+  double gain_tolerance = 0;
 };
 
 template <class Visitor>
@@ -32,6 +38,7 @@ void visit_fields(LbfgsOptions& o, Visitor&& field) {
   field("value_tolerance", o.value_tolerance, NonNegative{});
   field("value_window", o.value_window, Positive{});
   field("memory", o.memory, Positive{});
+  field("gain_tolerance", o.gain_tolerance, NonNegative{});
 }
 
 struct MinimizeResult {

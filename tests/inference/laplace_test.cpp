@@ -1,5 +1,3 @@
-#include "mercer/inference/laplace.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/inference/exact_laplace.hpp"
 #include "mercer/inference/laplace_gradient.hpp"
 #include "mercer/inference/log_determinant.hpp"
 
@@ -217,6 +216,98 @@ TEST(Laplace, AWarmStartEndsAtTheSameMode) {
   EXPECT_LT((cold.mode.f - warm.mode.f).cwiseAbs().maxCoeff(), 1e-8);
   EXPECT_LE(warm.mode.steps, cold.mode.steps);
   EXPECT_NEAR(cold.value, warm.value, 1e-8);
+}
+
+// The f of one kernel's mode under another kernel, far from it in its a.
+TEST(Laplace, NewtonsMethodMayBeginAtTheFunctionOfAnotherKernel) {
+  const auto data = make_data("bernoulli-logit", 200);
+  auto problem = make_problem("bernoulli-logit", "rbf:iso");
+  problem.kernel.set_all_variances(100.0);
+  const auto first = exact_laplace(problem, data, false, tight());
+  problem.kernel.set_all_lengthscales(1.6);
+  const auto steps_from = [&](LaplaceMode start) {
+    DenseLatentSystem system(problem.kernel, data.x);
+    const auto mode = find_mode(problem, data, system, std::move(start), tight());
+    EXPECT_EQ(mode.stop, StopReason::converged);
+    EXPECT_LT((mode.f - exact_laplace(problem, data, false, tight()).mode.f).norm(), 1e-7);
+    return mode.steps;
+  };
+  LaplaceMode only_a;
+  only_a.a = first.mode.a;
+  EXPECT_LT(steps_from(first.mode), steps_from({}));
+  EXPECT_LT(steps_from(first.mode), steps_from(only_a));
+}
+
+TEST_P(LaplaceLaws, EvidencesInARowAreThoseAlone) {
+  const auto data = make_data(GetParam(), 90);
+  auto problem = make_problem(GetParam());
+  ExactLaplace row(data, tight()), resumed(data, tight());
+  LatentProblem before = problem;
+  Matrix a;
+  for (const double length : {1.0, 1.2, 1.25, 0.8}) {
+    problem.kernel.set_all_lengthscales(length);
+    const auto alone = exact_laplace(problem, data, true, tight());
+    if (a.size() > 0) resumed.resume(before, a);
+    const auto here = row.evaluate(problem, true);
+    EXPECT_NEAR(here.value, alone.value, 1e-8);
+    EXPECT_LT((here.gradient - alone.gradient).norm(), 1e-6 * (1 + alone.gradient.norm()));
+    // Resumed from what was last, it is the same to the last bit.
+    const auto again = resumed.evaluate(problem, true);
+    EXPECT_EQ(again.value, here.value);
+    EXPECT_EQ(again.gradient, here.gradient);
+    before = problem;
+    a = here.mode.a;
+  }
+}
+
+TEST(Laplace, AFactorOfBeforeSavesFactorisations) {
+  const auto data = make_data("bernoulli-logit", 400);
+  auto problem = make_problem("bernoulli-logit");
+  ExactLaplace row(data);
+  row.evaluate(problem, false);
+  const int cold = row.factorisations();
+  problem.kernel.set_all_lengthscales(1.01);
+  const auto mode = row.evaluate(problem, false).mode;
+  EXPECT_GT(mode.iterations, 0);
+  EXPECT_LE(row.factorisations() - cold, 2);
+}
+
+TEST(Laplace, AfterAFailureTheLastGoodEvidenceIsWhereItGoesOn) {
+  const auto data = make_data("poisson", 60);
+  auto problem = make_problem("poisson");
+  ExactLaplace row(data, tight()), untroubled(data, tight());
+  row.evaluate(problem, true);
+  untroubled.evaluate(problem, true);
+  auto impossible = problem;
+  impossible.kernel.set_all_variances(1e300);
+  EXPECT_ANY_THROW(row.evaluate(impossible, true));
+  problem.kernel.set_all_lengthscales(1.1);
+  const auto here = row.evaluate(problem, true), expected = untroubled.evaluate(problem, true);
+  EXPECT_EQ(here.value, expected.value);
+  EXPECT_EQ(here.gradient, expected.gradient);
+}
+
+TEST(DenseLatentSystem, SolvesWithAnOldFactorReachTheToleranceAsked) {
+  const auto data = make_data("bernoulli-logit", 300, 2);
+  const auto problem = make_problem("bernoulli-logit");
+  DenseLatentSystem system(problem.kernel, data.x);
+  Rng rng(3, "curvature");
+  Matrix w = Matrix::Constant(300, 2, 0.2), b(600, 3), x(600, 3), direct(600, 3);
+  rng.fill_normal(b);
+  system.set_curvature(w);
+  system.solve(b, x, 1e-6);
+  EXPECT_EQ(system.factorisations(), 2);
+  for (Index i = 0; i < 300; ++i) w(i, i % 2) *= 0.9 + 0.2 * rng.uniform();
+  system.set_curvature(w);
+  x.setZero();
+  const auto report = system.solve(b, x, 1e-4);
+  EXPECT_EQ(system.factorisations(), 2);
+  EXPECT_GT(report.iterations, 0);
+  system.factor();
+  EXPECT_EQ(system.factorisations(), 4);
+  system.solve(b, direct, 1e-4);
+  EXPECT_LT((x - direct).norm(), 1e-3 * direct.norm());
+  EXPECT_GT((x - direct).norm(), 0);
 }
 
 TEST(Laplace, AnObserverStopsNewtonsMethod) {

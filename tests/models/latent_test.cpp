@@ -9,6 +9,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/inference/exact_laplace.hpp"
 
 namespace mercer::models {
 namespace {

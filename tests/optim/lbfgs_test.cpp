@@ -57,6 +57,56 @@ TEST(Lbfgs, NegativeValuesAreNoReasonToStop) {
   for (Index i = 0; i < 6; ++i) EXPECT_NEAR(result.theta(i), double(i), 1e-5);
 }
 
+TEST(Lbfgs, AKnownHessianMakesTheFirstStepNewtons) {
+  LbfgsOptions options;
+  options.hessian = Matrix::Zero(6, 6);
+  for (Index i = 0; i < 6; ++i) options.hessian(i, i) = 2.0 * static_cast<double>(i + 1);
+  options.gain_tolerance = 1e-12;
+  const Vector start = Vector::LinSpaced(6, 0.3, 5.1);  // less than the longest step away
+  const auto result = lbfgs(quadratic, start, {}, options);
+  EXPECT_TRUE(result.converged());
+  EXPECT_EQ(result.iterations, 1);
+  EXPECT_EQ(result.evaluations, 2);
+  for (Index i = 0; i < 6; ++i) EXPECT_NEAR(result.theta(i), double(i), 1e-8);
+  // At the minimum there is nothing to do but to say so.
+  const auto again = lbfgs(quadratic, result.theta, {}, options);
+  EXPECT_TRUE(again.converged());
+  EXPECT_EQ(again.evaluations, 1);
+}
+
+TEST(Lbfgs, AWrongHessianOnlyCostsSteps) {
+  for (const double sign : {-1.0, 0.0, 100.0}) {
+    LbfgsOptions options;
+    options.hessian = sign * Matrix::Identity(2, 2);
+    options.hessian(0, 1) = options.hessian(1, 0) = 0.3;
+    options.gain_tolerance = 1e-14;
+    options.value_tolerance = 0;
+    const auto result = lbfgs(rosenbrock, vector({-1.2, 1}), {}, options);
+    EXPECT_LE((result.theta - Vector::Ones(2)).norm(), 1e-4) << sign;
+  }
+}
+
+TEST(Lbfgs, AHessianIsCarriedIntoBounds) {
+  // The minimum of x_1 is outside.
+  const Box box(vector({-1, -1}), vector({1, 0.5}));
+  LbfgsOptions options;
+  options.hessian = vector({2, 4}).asDiagonal();
+  options.gain_tolerance = 1e-12;
+  const auto result = lbfgs(quadratic, vector({0.2, 0.4}), box, options);
+  EXPECT_TRUE(result.converged());
+  EXPECT_NEAR(result.theta(0), 0, 1e-4);
+  EXPECT_NEAR(result.theta(1), 0.5, 1e-4);
+  EXPECT_EQ(result.bounds_hit, (std::vector<int>{0, 1}));
+}
+
+TEST(Lbfgs, AHessianOfTheWrongSizeIsRefused) {
+  LbfgsOptions options;
+  options.hessian = Matrix::Identity(3, 3);
+  EXPECT_THROW(lbfgs(rosenbrock, vector({-1.2, 1}), {}, options), DimensionMismatch);
+  options.hessian = Matrix::Constant(2, 2, NAN);
+  EXPECT_THROW(lbfgs(rosenbrock, vector({-1.2, 1}), {}, options), InvalidArgument);
+}
+
 TEST(Lbfgs, StopsAtTheBoundAndSaysWhichOne) {
   // Without bounds the minimum is (0, 1, 2); the box cuts off the first and the last.
   const Box box(vector({0.5, -5, -5}), vector({5, 5, 1.5}));

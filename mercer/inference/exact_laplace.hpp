@@ -1,0 +1,59 @@
+// The log evidence of a Laplace approximation and its exact gradient by Cholesky, for small N:
+//   log q(y) = psi - 1/2 log|B|;  with R = S B^-1 S and Sigma = (K^-1 + W)^-1,
+//   d log q  = 1/2 a'dK a - 1/2 tr(R dK) + s'dK g,  s = u - R K u,  u = -1/2 Sigma_jj dW_j.
+//   Source: Rasmussen & Williams (2006), algorithm 5.1.
+//   Cost:   N^3 flops a function (one factorisation, one inverse) and, from the mode and the factor
+//           of a problem close by, tens of products with K; a few factorisations more without.
+#pragma once
+
+#include "mercer/inference/laplace.hpp"
+
+namespace mercer::inference {
+
+struct LaplaceEvidence {
+  double value = 0;  // log q(y)
+  Vector gradient;   // in problem.log_parameters(); empty when not asked for
+  LaplaceMode mode;
+};
+
+/// Evidences of problems close to each other, one after the other: each begins at the last mode,
+/// with the last factor as a preconditioner. The data must outlive it.
+class ExactLaplace {
+ public:
+  explicit ExactLaplace(const LatentData& data, const NewtonOptions& options = {});
+  ~ExactLaplace();
+
+  /// Throws NotPositiveDefinite where the mode is not found; what was before stays as it is.
+  LaplaceEvidence evaluate(const LatentProblem& problem, bool with_gradient);
+  /// Goes on, to the same bits, as if `problem` had been evaluated last and `a` were its mode.
+  void resume(const LatentProblem& problem, Matrix a);
+  /// Begins the next one at `a`, without a factor.
+  void start_at(Matrix a);
+  /// Of matrices so far.
+  int factorisations() const;
+
+ private:
+  struct Last;
+
+  void recall();
+  LaplaceMode mode_of(const LatentProblem& problem);
+  Vector gradient_of(const LatentProblem& problem, const LaplaceMode& mode);
+
+  const LatentData& data_;
+  NewtonOptions options_;
+  std::unique_ptr<DenseLatentSystem> system_;
+  std::unique_ptr<Last> last_;
+  bool spoiled_ = false;  // the factor is not that of the last problem
+  Matrix weights_;        // of dK, N x N
+};
+
+/// One alone, from `start` (its a; zero when empty).
+LaplaceEvidence exact_laplace(const LatentProblem& problem, const LatentData& data,
+                              bool with_gradient, const NewtonOptions& options = {},
+                              LaplaceMode start = {});
+
+double exact_laplace_bytes(Index n, Index functions);
+/// Of one evidence with its gradient, of many in a row.
+double exact_laplace_flops(Index n, Index functions);
+
+}  // namespace mercer::inference
