@@ -12,13 +12,13 @@ namespace {
 
 // An exact evaluation may take so long by estimate while learning on all rows.
 constexpr double kLongEvaluation = 2.0;
-constexpr Index kMostExactRows = 2000, kLeastStartRows = 100;
+constexpr Index kMostExactRows = 4000, kLeastStartRows = 100;
 // Curvatures are about 1/4 for classes: the noise of the systems is about 4.
 constexpr double kTypicalNoise = 4.0;
 // A low-rank preconditioner of fewer columns than this is not worth having.
 constexpr Index kLeastRank = 20;
 // What learning usually takes: exact evaluations, products of a step by solves.
-constexpr double kEvaluations = 40, kProductsPerStep = 25, kSteps = 40;
+constexpr double kEvaluations = 4, kProductsPerStep = 40, kCorrections = 5, kSteps = 40;
 
 // Rows that an exact evaluation of so many functions can be asked for again and again.
 Index exact_rows(const inference::Speeds& speed, Index functions) {
@@ -135,7 +135,7 @@ void LatentPlanner::plan_learning() {
   plan_.train_rows = std::min(n_, train_.subset.value_or(n_));
   const bool exact =
       !descent && (train_.train == "lbfgs" || train_.subset || plan_.train_rows <= quick);
-  plan_.train_method = exact ? "exact" : descent ? train_.train : "adam";
+  plan_.train_method = exact ? "exact" : descent ? train_.train : "newton";
   if (exact && plan_.train_rows > room)
     refuse_memory(plan_, fmt::format("learning by Cholesky on {} rows", plan_.train_rows),
                   inference::exact_laplace_bytes(plan_.train_rows, functions_),
@@ -164,13 +164,14 @@ void LatentPlanner::plan_learning() {
     row.method = fmt::format("{} on {} rows, gradients by solves", plan_.train_method, n_);
     row.seconds =
         kEvaluations * seconds_of(plan_.start_rows) +
-        train_.steps.value_or(static_cast<int>(kSteps)) * kProductsPerStep *
+        (descent ? train_.steps.value_or(static_cast<int>(kSteps)) : kCorrections) *
+            kProductsPerStep *
             inference::product_seconds(plan_.calibration, n_, plan_.train_system.op,
                                        plan_.train_system.precision, functions_ * train_.probes);
     plan_.reason =
         fmt::format(
-            "Learning is by {} on gradients by solves from all {} rows{}. ", plan_.train_method,
-            plan_.train_rows,
+            "Learning is by {} on gradients by solves from all {} rows{}. ",
+            descent ? plan_.train_method : "Newton's steps", plan_.train_rows,
             plan_.start_rows > 0 ? fmt::format(", begun exactly on {}", plan_.start_rows) : "") +
         plan_.reason;
   }

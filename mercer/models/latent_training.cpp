@@ -11,6 +11,7 @@
 #include "mercer/inference/laplace_gradient.hpp"
 #include "mercer/models/checkpoint.hpp"
 #include "mercer/optim/lbfgs.hpp"
+#include "mercer/optim/quasi_newton.hpp"
 #include "mercer/optim/replay.hpp"
 #include "mercer/optim/stochastic.hpp"
 
@@ -27,7 +28,14 @@ constexpr Index kStartRows = 500;  // of the several starts
 constexpr double kGainLeft = 0.01, kDifference = 0.05, kSavedEvaluations = 8;
 constexpr int kExactSteps = 100, kDescentSteps = 40;
 constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
-constexpr int kMeasureEvery = 5;  // steps of a descent between measurements of the noise
+// Steps of a descent: between measurements of the noise, and of tight solves at its end.
+constexpr int kMeasureEvery = 5, kLastSteps = 10;
+// Newton's steps by solves: at most so many, until so much log evidence is left to gain; from a
+// Hessian of the rows begun with where there are no more parameters than this, else of few.
+constexpr int kCorrections = 20;
+constexpr double kGainBySolves = 0.1;
+constexpr Index kMostDirections = 8;
+constexpr double kTypicalCurvature = 0.05;  // of the log evidence per entry of y
 constexpr double kAdamRate = 0.1;
 constexpr double kCheckpointSeconds = 1.0;
 
@@ -74,9 +82,12 @@ class Trainer {
   Hint hint_from(const inference::LatentData& few, Index more, const Vector& theta);
   [[noreturn]] void interrupted();
   Vector learn_exactly();
-  void descend(const Vector& start);
+  void learn_by_solves(const Vector& start);
+  Vector descend(inference::LaplaceGradient& estimator, const Vector& start);
+  Vector correct(inference::LaplaceGradient& estimator, const Vector& start);
+  bool goes_on(int step, int steps);
   optim::NoisyGradient noisy_gradient(inference::LaplaceGradient& estimator, ConstVectorView theta,
-                                      int step, int steps);
+                                      int step, double tolerance, bool measure);
   void load_checkpoint();
   void write_checkpoint();
   void tell(ConstVectorView theta);
@@ -287,7 +298,8 @@ Vector Trainer::learn_exactly() {
 }
 
 optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimator,
-                                             ConstVectorView theta, int step, int steps) {
+                                             ConstVectorView theta, int step, double tolerance,
+                                             bool measure) {
   const Index p = theta.size();
   if (step < history_.cols()) {  // answered from the checkpoint
     ++report_.resumed_evaluations;
@@ -297,14 +309,10 @@ optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimat
   const Timer timer;
   auto here = problem_;
   here.set_log_parameters(theta);
-  const bool last = step + 10 >= steps;
-  const bool measure = step % kMeasureEvery == 0 || last;
-  const auto estimate = estimator.estimate(
-      here, last ? kTightTolerance : kLooseTolerance, measure, [&](const Iteration&) {
-        if (!progress_) return Action::proceed;
-        return progress_({"learn (all rows)", static_cast<double>(step) / steps,
-                          fmt::format("step {} of {}", step + 1, steps), true});
-      });
+  const auto estimate = estimator.estimate(here, tolerance, measure, [&](const Iteration&) {
+    if (!progress_) return Action::proceed;
+    return progress_({"learn (all rows)", -1, fmt::format("solving for step {}", step + 1), true});
+  });
   if (estimate.gradient.size() == 0) return {};
   const double share = 1 / static_cast<double>(data_.y.size());
   optim::NoisyGradient out{-share * estimate.gradient, share * estimate.standard_error};
@@ -312,7 +320,7 @@ optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimat
   record.number = step + 1;
   record.seconds = timer.seconds();
   record.gradient_norm = estimate.gradient.norm();
-  record.tolerance = last ? kTightTolerance : kLooseTolerance;
+  record.tolerance = tolerance;
   record.stop = estimate.stop;
   record.relative_residual = estimate.relative_residual;
   record.iterations = estimate.iterations;
@@ -333,7 +341,65 @@ optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimat
   return out;
 }
 
-void Trainer::descend(const Vector& start) {
+// After every step by solves.
+bool Trainer::goes_on(int step, int steps) {
+  ++report_.steps;
+  if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
+  if (!progress_) return true;
+  return progress_({"learn (all rows)", static_cast<double>(step) / steps,
+                    fmt::format("step {}", step), true}) == Action::proceed;
+}
+
+Vector Trainer::descend(inference::LaplaceGradient& estimator, const Vector& start) {
+  optim::StochasticOptions rule;
+  rule.rule = plan_.train_method == "adagrad" ? optim::StepRule::adagrad : optim::StepRule::adam;
+  rule.rate = rule.rule == optim::StepRule::adam ? kAdamRate : 1.0;
+  rule.steps = options_.steps.value_or(kDescentSteps);
+  optim::StochasticState from;
+  from.theta = start;
+  const auto result = optim::descend(
+      [&](ConstVectorView theta, int step) {
+        return noisy_gradient(estimator, theta, step,
+                              step + kLastSteps >= rule.steps ? kTightTolerance : kLooseTolerance,
+                              step % kMeasureEvery == 0 || step + kLastSteps >= rule.steps);
+      },
+      from, box_, rule,
+      [&](const optim::StochasticState& state) {
+        tell(state.theta);
+        return goes_on(state.step, rule.steps) ? Action::proceed : Action::stop;
+      });
+  report_.stop = result.stop;
+  return result.theta;
+}
+
+// Newton's steps with the Hessian of fewer rows, which the gradients on all rows correct. With the
+// same probes every time they are those of one function, close to the evidence.
+Vector Trainer::correct(inference::LaplaceGradient& estimator, const Vector& start) {
+  const bool few = start.size() > kMostDirections || plan_.start_rows == 0;
+  Matrix bend = hessian(rows(few ? std::min(kStartRows, data_.size()) : plan_.start_rows), start);
+  if (bend.size() == 0) bend = kTypicalCurvature * Matrix::Identity(start.size(), start.size());
+  optim::QuasiNewtonOptions options;
+  options.steps = options_.steps.value_or(kCorrections);
+  options.gain_tolerance = kGainBySolves / static_cast<double>(data_.y.size());
+  const auto entries = static_cast<double>(data_.y.size());
+  const auto result = optim::quasi_newton(
+      [&](ConstVectorView theta, int step) {
+        return noisy_gradient(estimator, theta, step, kTightTolerance, true);
+      },
+      start, bend, box_, options,
+      [&](const optim::QuasiNewtonStep& step) {
+        if (step.accepted) tell(step.theta);
+        if (!report_.history.empty() && report_.history.back().number == step.number) {
+          report_.history.back().predicted_gain = entries * step.gain;
+          report_.history.back().noise_gain = entries * step.noise;
+        }
+        return goes_on(step.number, options.steps) ? Action::proceed : Action::stop;
+      });
+  report_.stop = result.stop;
+  return result.theta;
+}
+
+void Trainer::learn_by_solves(const Vector& start) {
   inference::LaplaceEstimatorOptions options;
   options.probes = options_.probes;
   options.system = plan_.train_system;
@@ -344,28 +410,9 @@ void Trainer::descend(const Vector& start) {
     mode_.a = state_.mode;  // where the final mode is looked for from, if no step is left
     mode_.f = state_.latent;
   }
-  optim::StochasticOptions rule;
-  rule.rule = plan_.train_method == "adagrad" ? optim::StepRule::adagrad : optim::StepRule::adam;
-  rule.rate = rule.rule == optim::StepRule::adam ? kAdamRate : 1.0;
-  rule.steps = options_.steps.value_or(kDescentSteps);
-  optim::StochasticState from;
-  from.theta = start;
-  const auto result = optim::descend(
-      [&](ConstVectorView theta, int step) {
-        return noisy_gradient(estimator, theta, step, rule.steps);
-      },
-      from, box_, rule,
-      [&](const optim::StochasticState& state) {
-        ++report_.steps;
-        tell(state.theta);
-        if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
-        if (!progress_) return Action::proceed;
-        return progress_({"learn (all rows)", static_cast<double>(state.step) / rule.steps,
-                          fmt::format("step {}", state.step), true});
-      });
-  if (result.stop == StopReason::interrupted) write_checkpoint();
-  report_.stop = result.stop;
-  problem_.set_log_parameters(result.theta);
+  problem_.set_log_parameters(plan_.train_method == "newton" ? correct(estimator, start)
+                                                             : descend(estimator, start));
+  if (report_.stop == StopReason::interrupted) write_checkpoint();
 }
 
 void Trainer::load_checkpoint() {
@@ -408,7 +455,7 @@ LatentTraining Trainer::run() {
   else
     tell(theta);
   problem_.set_log_parameters(theta);
-  if (plan_.train_method != "exact") descend(theta);
+  if (plan_.train_method != "exact") learn_by_solves(theta);
   const auto names = problem_.parameter_names();
   const Vector found = problem_.log_parameters();
   for (Index i = 0; i < found.size(); ++i)

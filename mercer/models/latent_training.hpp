@@ -1,8 +1,9 @@
 // Learning the hyperparameters of a Laplace approximation by maximising its log evidence: L-BFGS on
-// the exact one by Cholesky, several starts on few rows, the best continued on more; then, for more
-// rows than that, Adam or AdaGrad on gradients by solves.
-//   Cost: N^3 (Newton steps / 3 + 1) flops a function and exact evaluation; by solves, one Newton
-//         method from the last mode and probes + 1 solves a step.
+// the exact one by Cholesky, several starts on few rows, the best continued on more with their
+// Hessian; then, for more rows than that, Newton's steps with gradients by solves that correct the
+// Hessian of fewer rows, or Adam or AdaGrad on them.
+//   Cost: 4/3 N^3 flops a function and exact evaluation, of which all rows see three to five; by
+//         solves, one mode from the last one and probes + 1 solves a step, three to six steps.
 #pragma once
 
 #include "mercer/models/latent.hpp"
