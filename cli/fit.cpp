@@ -372,6 +372,7 @@ int run_fit(const Words& words) {
   settle_task(command, arguments);
   const Console console("fit", command.run.quiet);
   command.data.options.text_target = command.task != "regression";
+  command.data.options.text_anywhere = command.task == "classification";
   auto data = read(command.data);
   if (is_latent(command, arguments, data, console)) {
     tell(data, console);

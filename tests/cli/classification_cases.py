@@ -171,6 +171,21 @@ class ClassificationTest(LatentCase):
         self.assertEqual(record["classes"], ["0.5", "1.5"])
 
 
+    def test_a_number_in_the_first_row_and_text_below(self):
+        self.table("d.csv", lambda v, i: "1" if i == 0 or v > 0 else "no")
+        self.refused(3, "fit", "d.csv", saying=("line 3, column 'y'", "not a number", "--task classification"))
+        for words in (("--task", "classification"), ("--categorical", "y"), ("--method", "klr")):
+            record = self.json("fit", "d.csv", *words, "-m", "m.mcr", *FIXED)
+            self.assertEqual((record["task"], record["classes"]), ("classification", ["1", "no"]))
+            self.assertLess(self.json("evaluate", "m.mcr", "d.csv")["error_rate"], 0.2)
+        for words in (("fit", "d.csv", "--task", "regression"), ("solve", "d.csv")):
+            self.refused(3, *words, saying=("'no'", "numeric column", "--target"))
+            self.refused(3, *words, "--categorical", "y", saying=("categories", "--target"))
+        self.classes("d.csv", ("2", "10"))  # numbers stay numbers: sorted as such
+        record = self.json("fit", "d.csv", "--task", "classification", "-m", "m.mcr", *FIXED)
+        self.assertEqual(record["classes"], ["2", "10"])
+
+
 class KernelMachinesTest(LatentCase):
     def test_kernel_logistic_regression_is_the_mode_alone(self):
         self.classes("d.csv")
