@@ -19,17 +19,9 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
 #include "mercer/data/text.hpp"
-#include "mercer/likelihoods/likelihood.hpp"
-#include "mercer/models/full_training.hpp"
 
 namespace mercer::cli {
 namespace {
-
-std::vector<std::string_view> likelihood_names() {
-  std::vector<std::string_view> names;
-  for (const auto& info : likelihoods::likelihoods()) names.push_back(info.name);
-  return names;
-}
 
 void add_fit_options(Arguments& arguments, FitCommand& command) {
   arguments.positional("DATA", command.data.path, "CSV file; - for standard input");
@@ -60,19 +52,13 @@ void add_fit_options(Arguments& arguments, FitCommand& command) {
   arguments.option("--method", "NAME", command.method,
                    "auto | gp | krr | klr: Gaussian process; kernel ridge or kernel\n"
                    "logistic regression, its mean or mode without an uncertainty");
-  arguments.option("--likelihood", "NAME", command.likelihood,
-                   fmt::format("auto | gaussian | {}", fmt::join(likelihood_names(), " | ")));
+  add_likelihood_option(arguments, command.likelihood);
   add_method_options(arguments, command.fit.method);
   add_run_options(arguments, command.run);
 }
 
 void check(const FitCommand& command) {
-  models::check(command.fit.method);
-  models::check(command.fit.train);
-  require_choice("--task", command.task, {"auto", "regression", "classification"});
   require_choice("--method", command.method, {"auto", "gp", "krr", "klr"});
-  if (command.likelihood != "auto" && command.likelihood != "gaussian")
-    likelihoods::make(command.likelihood);  // throws, listing the names
   if (command.test_fraction && !(*command.test_fraction > 0 && *command.test_fraction < 1))
     throw InvalidArgument(
         fmt::format("--test-fraction is {}, but must lie between 0 and 1", *command.test_fraction));
@@ -356,23 +342,10 @@ int run_fit(const Words& words) {
   if (command.model_path.empty()) command.model_path = default_model_path(command.data.path);
 
   apply(command.run);
+  check_learning(command, arguments);
   check(command);
-  if (command.fit.train.train == "none")
-    refuse_train_options(arguments,
-                         {"--steps", "--restarts", "--subset", "--probes", "--probe-kind",
-                          "--checkpoint", "--trace", "--validation"},
-                         "--train none learns nothing");
-  const auto& how = command.fit.train.train;
-  if (how == "vecchia")
-    refuse_train_options(arguments, {"--probes", "--probe-kind"},
-                         "--train vecchia takes no gradient from solves");
-  if (models::is_descent(how))
-    refuse_train_options(arguments, {"--restarts"},
-                         fmt::format("--train {} begins at the start values", how));
   settle_task(command, arguments);
   const Console console("fit", command.run.quiet);
-  command.data.options.text_target = command.task != "regression";
-  command.data.options.text_anywhere = command.task == "classification";
   auto data = read(command.data);
   if (is_latent(command, arguments, data, console)) {
     tell(data, console);

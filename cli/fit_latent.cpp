@@ -26,8 +26,6 @@ struct LatentRun {
   double seconds = 0;
 };
 
-bool classifies(const FitCommand& command) { return command.task == "classification"; }
-
 /// Scores on rows that are not learned from, after every step: fit --trace.
 class LatentTrace {
  public:
@@ -71,23 +69,6 @@ class LatentTrace {
   models::LatentValidation validation_;
 };
 
-void refuse_regression_options(const FitCommand& command, const Arguments& arguments) {
-  refuse_gaussian_options(arguments,
-                          fmt::format("the likelihood {} is not Gaussian", command.likelihood));
-  if (!command.trace.empty() && !classifies(command))
-    throw InvalidArgument("--trace is for classes and for Gaussian noise; leave it out");
-}
-
-models::LatentFitOptions options_of(const FitCommand& command) {
-  models::LatentFitOptions options;
-  options.method = command.fit.method;
-  options.train = command.fit.train;
-  options.standardize = !command.data.raw_scale;
-  options.likelihood = command.likelihood;
-  options.map_only = command.method == "klr";
-  return options;
-}
-
 void score(const data::Dataset& test, const FitCommand& command, const Console& console,
            LatentRun& run) {
   models::PredictOptions options;
@@ -109,14 +90,14 @@ void score(const data::Dataset& test, const FitCommand& command, const Console& 
 LatentRun execute(const FitCommand& command, data::Dataset data, const Console& console) {
   LatentRun run;
   // Classes are those of the whole file, whatever part is learned from.
-  const auto classes = classifies(command) ? models::find_classes(data) : models::Classes();
+  const auto classes = command.classifies() ? models::find_classes(data) : models::Classes();
   const auto test = hold_out(command, data);
   run.data = std::move(data);
   std::optional<LatentTrace> trace;
   if (!command.trace.empty())
     trace.emplace(command.trace, command.validation, run.data.schema, classes);
   run.result =
-      models::fit_latent(run.data, options_of(command), classes, stop_learning_first(console),
+      models::fit_latent(run.data, latent_options(command), classes, stop_learning_first(console),
                          trace ? &trace->validation() : nullptr);
   run.converged = run.result.stop == StopReason::converged;
   if (test) score(*test, command, console, run);
@@ -233,69 +214,6 @@ std::string fit_text(const FitCommand& command, const LatentRun& run) {
 }
 
 }  // namespace
-
-void settle_task(FitCommand& command, const Arguments& arguments) {
-  const bool own = command.likelihood != "auto" && command.likelihood != "gaussian";
-  if (command.method == "klr") {
-    if (command.task == "regression")
-      throw InvalidArgument("--method klr is kernel logistic regression, which learns classes");
-    command.task = "classification";
-    if (command.likelihood != "auto" && command.likelihood != "bernoulli-logit")
-      throw InvalidArgument("--method klr has the likelihood bernoulli-logit; leave the other out");
-  }
-  if (command.method == "krr") {
-    if (command.task == "classification")
-      throw InvalidArgument("--method krr is kernel ridge regression, which learns numbers");
-    command.task = "regression";
-    if (own) throw InvalidArgument("--method krr has Gaussian noise; leave --likelihood out");
-  }
-  if (own) {
-    const bool binary = likelihoods::make(command.likelihood)->is_binary();
-    if (command.task == "auto") command.task = binary ? "classification" : "regression";
-    if (binary != classifies(command))
-      throw InvalidArgument(fmt::format("--likelihood {} does not go with --task {}",
-                                        command.likelihood, command.task));
-  }
-  if (command.likelihood == "gaussian" && classifies(command))
-    throw InvalidArgument("--likelihood gaussian does not go with --task classification");
-  if (classifies(command) && !own) command.likelihood = "bernoulli-logit";
-  if (own || classifies(command)) refuse_regression_options(command, arguments);
-}
-
-bool is_latent(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
-               const Console& console) {
-  if (command.likelihood != "auto" && command.likelihood != "gaussian") return true;
-  const bool regression_only = asks_for_numbers(arguments);
-  const auto& schema = data.schema;
-  if (command.task == "auto" && command.likelihood == "auto" && !regression_only &&
-      models::looks_like_classes(data)) {
-    const auto classes = models::find_classes(data);
-    console.note(fmt::format(
-        "the target {} has {}", data::shown(schema.target),
-        schema.target_levels.empty()
-            ? fmt::format("{} integer values: these are learned as classes "
-                          "(--task regression learns numbers)",
-                          classes.count())
-            : fmt::format("{} text values: these are learned as classes", classes.count())));
-    command.task = "classification";
-    command.likelihood = "bernoulli-logit";
-    refuse_regression_options(command, arguments);
-    return true;
-  }
-  if (!schema.target_levels.empty())
-    throw DataError(fmt::format(
-        "the target '{}' holds categories; --task classification learns them, or name a numeric "
-        "column with --target",
-        schema.target));
-  if (command.task == "auto" && regression_only && models::looks_like_classes(data))
-    console.note(
-        fmt::format("the target {} looks like classes, but the options are those of numbers: it is "
-                    "learned as a "
-                    "number (--task classification learns classes)",
-                    data::shown(schema.target)));
-  command.task = "regression";
-  return false;
-}
 
 int run_fit_latent(const FitCommand& command, data::Dataset data, const Console& console) {
   const LatentRun run = execute(command, std::move(data), console);

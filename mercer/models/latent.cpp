@@ -46,6 +46,10 @@ void check_request(const data::Dataset& data, const LatentFitOptions& options,
         "--noise is that of Gaussian regression; the likelihood has its own spread");
   if (data.noise.variance.size() > 0 || data.noise.count.size() > 0)
     throw InvalidArgument("noise and count columns are those of Gaussian regression");
+  if (options.method.solver == "kcg" && likelihood.text() != "bernoulli-logit")
+    throw InvalidArgument(fmt::format(
+        "--solver kcg minimises the logistic loss; the likelihood {} is for cg or cholesky",
+        likelihood.text()));
   if (classes.count() == 0) check_target(likelihood, data);
 }
 
@@ -112,10 +116,6 @@ inference::LaplaceMode kernel_cg_mode(const inference::LatentProblem& problem,
                                       const inference::SystemChoice& choice, double tolerance,
                                       const ProgressCallback& progress, StopReason& stop,
                                       int& iterations) {
-  if (problem.likelihood->text() != "bernoulli-logit")
-    throw InvalidArgument(fmt::format(
-        "--solver kcg minimises the logistic loss; the likelihood {} is for cg or cholesky",
-        problem.likelihood->text()));
   const auto k = inference::make_operators(problem.kernel, data.x, choice.op,
                                            inference::SolvePrecision::float64);
   inference::LaplaceMode start;
@@ -345,28 +345,52 @@ void report(const Solved& solved, LatentFitResult& result) {
     result.preconditioner.name = "none";
 }
 
+// Everything that is known before any work: what to do it on, and how.
+struct Prepared {
+  data::Scaling scaling;
+  inference::LatentData rows;
+  inference::LatentProblem problem;
+  std::vector<std::string> warnings;
+  Plan plan;
+};
+
+Prepared prepare(const data::Dataset& data, const LatentFitOptions& options,
+                 const Classes& classes) {
+  check(options.method);
+  check(options.train);
+  auto likelihood = likelihoods::make(options.likelihood);
+  check_request(data, options, classes, *likelihood);
+  auto scaling = latent_scaling(data, options, *likelihood);
+  auto rows = latent_data(data, classes, *likelihood, scaling);
+  std::vector<std::string> warnings;
+  if (classes.count() > 0) warnings = class_warnings(classes, rows.y);
+  auto problem = start_problem(options, rows.x, std::move(likelihood));
+  auto plan = plan_latent(problem.kernel, rows.x, rows.functions(), options.method, options.train);
+  return {std::move(scaling), std::move(rows), std::move(problem), std::move(warnings),
+          std::move(plan)};
+}
+
 }  // namespace
+
+Plan plan_latent_fit(const data::Dataset& data, const LatentFitOptions& options,
+                     const Classes& classes) {
+  return prepare(data, options, classes).plan;
+}
 
 LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& options,
                            const Classes& classes, const ProgressCallback& progress,
                            const LatentValidation* validation) {
-  check(options.method);
-  check(options.train);
   const Timer timer;
-  auto likelihood = likelihoods::make(options.likelihood);
-  check_request(data, options, classes, *likelihood);
-
+  auto prepared = prepare(data, options, classes);
+  const auto& rows = prepared.rows;
+  auto& problem = prepared.problem;
   LatentFitResult result;
-  const auto scaling = latent_scaling(data, options, *likelihood);
-  const auto rows = latent_data(data, classes, *likelihood, scaling);
-  if (classes.count() > 0) result.warnings = class_warnings(classes, rows.y);
-  auto problem = start_problem(options, rows.x, std::move(likelihood));
-  result.plan =
-      plan_latent(problem.kernel, rows.x, rows.functions(), options.method, options.train);
+  result.warnings = std::move(prepared.warnings);
+  result.plan = std::move(prepared.plan);
 
   const auto finish_model = [&](LatentModel model) {
     model.schema = data.schema;
-    model.scaling = scaling;
+    model.scaling = prepared.scaling;
     model.classes = classes;
     model.map_only = options.map_only;
     model.method = options.method;
