@@ -55,6 +55,7 @@ bool is_latent(FitCommand& command, const Arguments& arguments, const data::Data
 models::LatentFitOptions latent_options(const FitCommand& command);
 
 /// The rest of `fit` for classes, counts and outliers.
-int run_fit_latent(const FitCommand& command, data::Dataset data, const Console& console);
+int run_fit_latent(const FitCommand& command, const Arguments& arguments, data::Dataset data,
+                   const Console& console);
 
 }  // namespace mercer::cli

@@ -5,6 +5,7 @@
 #include "cli/fit_command.hpp"
 #include "cli/format.hpp"
 #include "cli/latent_text.hpp"
+#include "cli/learning_text.hpp"
 #include "cli/row_source.hpp"
 #include "cli/suggest.hpp"
 #include "mercer/core/atomic_file.hpp"
@@ -96,9 +97,10 @@ LatentRun execute(const FitCommand& command, data::Dataset data, const Console& 
   std::optional<LatentTrace> trace;
   if (!command.trace.empty())
     trace.emplace(command.trace, command.validation, run.data.schema, classes);
-  run.result =
-      models::fit_latent(run.data, latent_options(command), classes, stop_learning_first(console),
-                         trace ? &trace->validation() : nullptr);
+  run.result = latent_factorisations([&] {
+    return models::fit_latent(run.data, latent_options(command), classes,
+                              stop_learning_first(console), trace ? &trace->validation() : nullptr);
+  });
   run.converged = run.result.stop == StopReason::converged;
   if (test) score(*test, command, console, run);
   clear_progress_line();
@@ -113,6 +115,7 @@ LatentRun execute(const FitCommand& command, data::Dataset data, const Console& 
 Json steps_json(const models::LatentFitResult& result) {
   if (!result.plan.trains || result.plan.train_method == "exact") return nullptr;
   return {{"steps", gradient_steps_json(result.training.history)},
+          {"resumed", result.training.resumed_gradients},
           {"loose", result.training.loose_gradients},
           {"matvecs", result.training.matvecs}};
 }
@@ -124,7 +127,7 @@ Json fit_json(const FitCommand& command, const LatentRun& run) {
   json["task"] = command.task;
   json["method"] = model.map_only ? "klr" : "gp";
   json["likelihood"] = model.problem.likelihood->text();
-  if (model.classifies()) json["classes"] = model.classes.labels;
+  put_classes(json, model);
   json["kernel"] = model.problem.kernel.text();
   json["plan"] = plan_json(result.plan);
   json["hyperparameters"] = latent_hyperparameters_json(model);
@@ -163,14 +166,11 @@ std::string training_text(const models::LatentFitResult& result) {
                         count(exact ? result.plan.train_rows : result.plan.start_rows),
                         exact ? fmt::format(": {}", to_string(training.stop)) : "");
   if (!exact)
-    text += fmt::format(
-        "{}{} on {} rows: {} by solves: {}\n", training.evaluations > 0 ? "             " : "",
-        result.plan.train_method, count(result.plan.train_rows),
-        plural(static_cast<Index>(training.history.size()), "gradient"), to_string(training.stop));
-  if (!training.bounds_hit.empty())
-    text += fmt::format("             at the edge of the allowed range: {}\n",
-                        fmt::join(training.bounds_hit, ", "));
-  return text;
+    text +=
+        fmt::format("{}{} on {} rows: {}: {}\n", training.evaluations > 0 ? "             " : "",
+                    result.plan.train_method, count(result.plan.train_rows),
+                    gradients_text(training, "gradient", " by solves"), to_string(training.stop));
+  return text + bounds_text(training);
 }
 
 std::string fit_text(const FitCommand& command, const LatentRun& run) {
@@ -181,10 +181,7 @@ std::string fit_text(const FitCommand& command, const LatentRun& run) {
                                  plural(run.data.dimension(), "input"), model.schema.target);
   for (const auto& message : run.data.messages) text += fmt::format("             {}\n", message);
   text += fmt::format("Likelihood   {}\n", wrapped(latent_target_text(model), 13));
-  text += fmt::format(
-      "Model        {}, kernel {}{}\n",
-      model.map_only ? "kernel logistic regression" : "Gaussian process, Laplace's approximation",
-      model.problem.kernel.text(), model.a.cols() > 1 ? ", one class against the rest" : "");
+  text += fmt::format("Model        {}\n", latent_model_text(model));
   text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
   text += training_text(result);
   text += latent_hyperparameters_text(model);
@@ -215,14 +212,11 @@ std::string fit_text(const FitCommand& command, const LatentRun& run) {
 
 }  // namespace
 
-int run_fit_latent(const FitCommand& command, data::Dataset data, const Console& console) {
+int run_fit_latent(const FitCommand& command, const Arguments& arguments, data::Dataset data,
+                   const Console& console) {
   const LatentRun run = execute(command, std::move(data), console);
   for (const auto& warning : run.result.warnings) console.warn(warning);
-  if (run.result.training.loose_gradients > 0)
-    console.warn(
-        fmt::format("{} while learning came from solves that missed their tolerance; "
-                    "allow more --max-iterations, or try another --preconditioner",
-                    plural(run.result.training.loose_gradients, "gradient")));
+  tell_learning(arguments, run.result.plan, run.result.training, console);
   if (!run.converged)
     console.warn(fmt::format(
         "the mode was not found to tolerance {} ({}): latent means may be off by {}; {}",

@@ -42,6 +42,13 @@ std::vector<Index> class_places(const models::Classes& classes, ConstVectorView 
   return out;
 }
 
+std::string latent_model_text(const models::LatentModel& model) {
+  return fmt::format(
+      "{}, kernel {}{}",
+      model.map_only ? "kernel logistic regression" : "Gaussian process, Laplace's approximation",
+      model.problem.kernel.text(), model.a.cols() > 1 ? ", one class against the rest" : "");
+}
+
 std::string latent_target_text(const models::LatentModel& model) {
   std::string text = model.problem.likelihood->text();
   if (!model.classifies()) return text;
@@ -98,6 +105,12 @@ std::string class_scores_text(const models::ClassificationScores& scores) {
     bins.row({fmt::format("{:.1f} to {:.1f}", bin.low, bin.high), count(bin.n),
               number(bin.confidence, 3), number(bin.accuracy, 3)});
   return table.text() + "\n" + bins.text();
+}
+
+void put_classes(Json& json, const models::LatentModel& model) {
+  if (!model.classifies()) return;
+  json["classes"] = model.classes.labels;
+  if (model.a.cols() > 1) json["multiclass"] = "one-vs-rest";
 }
 
 Json latent_hyperparameters_json(const models::LatentModel& model) {

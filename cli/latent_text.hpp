@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/exit_code.hpp"
 #include "cli/record.hpp"
 #include "cli/variances.hpp"
 #include "mercer/models/latent.hpp"
@@ -17,10 +18,14 @@ inline constexpr const char* kNoBound =
 
 std::string latent_hyperparameters_text(const models::LatentModel& model);
 std::string latent_certificate_text(const models::LatentModel& model);
+/// "Gaussian process, Laplace's approximation, kernel rbf, one class against the rest".
+std::string latent_model_text(const models::LatentModel& model);
 /// "bernoulli-logit, classes 0, 1", "poisson".
 std::string latent_target_text(const models::LatentModel& model);
 std::string class_scores_text(const models::ClassificationScores& scores);
 
+/// classes, and multiclass where there are more than two; nothing when the target is a number.
+void put_classes(Json& json, const models::LatentModel& model);
 Json latent_hyperparameters_json(const models::LatentModel& model);
 Json latent_certificate_json(const models::LatentModel& model);
 Json class_scores_json(const models::ClassificationScores& scores);
@@ -60,6 +65,21 @@ class LatentScores {
   models::ClassScoreKeeper classes_;
   models::LatentScoreKeeper numbers_;
 };
+
+/// Runs `body`; what mends a factorisation that fails in it is said for likelihoods without
+/// --noise.
+template <class Body>
+auto latent_factorisations(Body&& body) {
+  try {
+    return body();
+  } catch (const NotPositiveDefinite& error) {
+    throw Failure(
+        exit_tolerance,
+        std::string(error.what()) +
+            " (the latent function varies too much for double precision: a smaller "
+            "--signal-variance, a shorter --lengthscale or a rougher --kernel mend that)");
+  }
+}
 
 using AnyModel = std::variant<models::RegressionModel, models::LatentModel>;
 /// A file that cannot be opened is exit code 6 like one that cannot be read.

@@ -139,7 +139,8 @@ int run_predict(const Words& words) {
   const Console console("predict", command.run.quiet);
   auto model = load_any_model(command.model_path);
   if (auto* latent = std::get_if<models::LatentModel>(&model))
-    return predict_latent(command, std::move(*latent), console);
+    return latent_factorisations(
+        [&] { return predict_latent(command, std::move(*latent), console); });
   auto regression = std::get<models::RegressionModel>(std::move(model));
   leave_variances(regression, command.options.variance);
   PredictionTotals totals;

@@ -332,6 +332,14 @@ inference::LatentData latent_data(const data::Dataset& data, const Classes& clas
   return out;
 }
 
+// Of a descent, those that its checkpoint answered. They are numbered on; where none is left to
+// take, all exact evaluations, which come first, were answered too.
+int resumed_gradients(const TrainReport& report, const Plan& plan) {
+  if (plan.train_method == "exact") return 0;
+  if (!report.history.empty()) return report.history.front().number - 1;
+  return std::max(0, report.resumed_evaluations - report.evaluations);
+}
+
 void report(const Solved& solved, LatentFitResult& result) {
   result.stop = solved.mode.stop;
   result.newton_steps = solved.mode.steps;
@@ -411,6 +419,7 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
                                 run_identity(data, options, result.plan), progress, on_step);
     problem = std::move(trained.problem);
     result.training = std::move(trained.report);
+    result.training.resumed_gradients = resumed_gradients(result.training, result.plan);
     start = std::move(trained.mode);
   }
 

@@ -256,6 +256,7 @@ void Trainer::learn_on_all(const Vector& start) {
   report_.raised_conditionals = learned.raised_conditionals;
   report_.steps += static_cast<int>(learned.steps.size());
   report_.history = std::move(learned.steps);
+  report_.resumed_gradients = learned.resumed_steps;
   report_.gradient = std::move(learned.gradient);
   report_.standard_error = std::move(learned.standard_error);
   report_.surrogate_evaluations += learned.surrogate_evaluations;
