@@ -6,9 +6,7 @@
 #include "cli/format.hpp"
 #include "cli/latent_text.hpp"
 #include "cli/learning_text.hpp"
-#include "cli/row_source.hpp"
-#include "cli/suggest.hpp"
-#include "mercer/core/atomic_file.hpp"
+#include "cli/trace.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
@@ -27,49 +25,6 @@ struct LatentRun {
   double seconds = 0;
 };
 
-/// Scores on rows that are not learned from, after every step: fit --trace.
-class LatentTrace {
- public:
-  LatentTrace(std::string path, const std::string& file, const data::Schema& schema,
-              const models::Classes& classes)
-      : path_(std::move(path)), lines_("step,seconds,error_rate,nll,brier,auc\n") {
-    RowSource source(file, schema, {data::TargetUse::required, false});
-    std::vector<data::PredictBlock> blocks;
-    Index n = 0;
-    for (data::PredictBlock block; source.next(block); n += block.rows()) {
-      class_places(classes, block.target, [&](Index row) { return source.place(block, row); });
-      blocks.push_back(block);
-    }
-    if (n == 0) throw DataError(fmt::format("{}: there are no rows with a target", file));
-    validation_.inputs.resize(n, schema.dimension());
-    validation_.target.resize(n);
-    Index at = 0;
-    for (const auto& b : blocks) {
-      validation_.inputs.middleRows(at, b.rows()) = b.inputs;
-      validation_.target.segment(at, b.rows()) = b.target;
-      at += b.rows();
-    }
-    validation_.on_step = [this](const models::LatentTracePoint& point) { add(point); };
-  }
-  LatentTrace(const LatentTrace&) = delete;
-  LatentTrace& operator=(const LatentTrace&) = delete;
-  const models::LatentValidation& validation() const { return validation_; }
-
- private:
-  void add(const models::LatentTracePoint& point) {
-    const auto& s = point.scores;
-    lines_ +=
-        fmt::format("{},{:.6g},{:.10g},{:.10g},{:.10g},{}\n", point.step, point.seconds,
-                    s.error_rate, s.nll, s.brier, s.auc ? fmt::format("{:.10g}", *s.auc) : "");
-    AtomicFile file(path_);
-    file.write(lines_);
-    file.commit();
-  }
-
-  std::string path_, lines_;
-  models::LatentValidation validation_;
-};
-
 void score(const data::Dataset& test, const FitCommand& command, const Console& console,
            LatentRun& run) {
   models::PredictOptions options;
@@ -80,12 +35,12 @@ void score(const data::Dataset& test, const FitCommand& command, const Console& 
   LatentScores scores(predictor.model());
   scores.add(predictor, predictions, test.target,
              [](Index row) { return fmt::format("row {} of those held out", row + 1); });
-  LatentTotals totals;
-  totals.add(predictions);
+  VarianceRecord variances;
+  variances.add(predictions);
   run.held_out = scores.json();
-  put_variances(*run.held_out, totals.variances);
+  put_variances(*run.held_out, variances);
   run.held_out_text = fmt::format("Held out     {}\n{}{}", plural(test.size(), "row"),
-                                  scores.text(), variances_text(totals.variances));
+                                  scores.text(), variances_text(variances));
 }
 
 LatentRun execute(const FitCommand& command, data::Dataset data, const Console& console) {

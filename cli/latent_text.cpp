@@ -168,22 +168,6 @@ Json latent_scores_json(const models::RegressionScores& scores) {
   return json;
 }
 
-void LatentTotals::add(const models::LatentPredictions& predictions) {
-  rows += predictions.latent_mean.rows();
-  if (predictions.error_bound.size() > 0)
-    largest_bound = std::max(largest_bound, predictions.error_bound.maxCoeff());
-  variances.method = predictions.variance;
-  if (variances.bound && predictions.sd_error_bound)
-    variances.bound = std::max(*variances.bound, *predictions.sd_error_bound);
-  else
-    variances.bound.reset();
-  if (predictions.sd_error &&
-      (!variances.error || predictions.sd_error->largest > variances.error->largest))
-    variances.error = predictions.sd_error;
-  clamped += predictions.clamped_variances;
-  matvecs += predictions.matvecs;
-}
-
 void LatentScores::add(const models::LatentPredictor& predictor,
                        const models::LatentPredictions& predictions, ConstVectorView target,
                        const RowName& name) {

@@ -32,17 +32,6 @@ Json class_scores_json(const models::ClassificationScores& scores);
 /// As scores_json, without what only a Gaussian has.
 Json latent_scores_json(const models::RegressionScores& scores);
 
-/// What a stream of predictions was like as a whole.
-struct LatentTotals {
-  Index rows = 0;
-  double largest_bound = 0;
-  VarianceRecord variances;
-  Index clamped = 0;
-  std::int64_t matvecs = 0;
-
-  void add(const models::LatentPredictions& predictions);
-};
-
 /// What a row is called in errors: "new.csv: line 3".
 using RowName = std::function<std::string(Index)>;
 /// The places of targets among the classes. Throws DataError naming the row of one that is no
