@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
-#include "mercer/inference/log_determinant.hpp"
 #include "mercer/krylov/kernel_cg.hpp"
 #include "mercer/models/latent_training.hpp"
+#include "mercer/models/likelihood_value.hpp"
 #include "mercer/models/model_parts.hpp"
 #include "mercer/models/version.hpp"
 
@@ -199,23 +198,10 @@ LatentModel solved_model(const inference::LatentProblem& problem, const inferenc
   return model;
 }
 
-LikelihoodValue evidence_of(const Solved& solved, std::uint64_t seed,
-                            const ProgressCallback& progress) {
+// log|B| by Lanczos quadrature where it can be had, else why it cannot.
+LikelihoodValue estimated_evidence(double psi, const inference::IterativeLatentSystem& system,
+                                   std::uint64_t seed, const ProgressCallback& progress) {
   LikelihoodValue out;
-  out.rows = solved.mode.a.rows();
-  out.method = "none";
-  if (solved.mode.stop != StopReason::converged) {
-    out.reason = "the mode was not found";
-    return out;
-  }
-  const double psi = solved.mode.psi();
-  if (auto* dense = dynamic_cast<inference::DenseLatentSystem*>(solved.system.get())) {
-    out.known = true;
-    out.method = "cholesky";
-    out.value = out.low = out.high = psi - 0.5 * dense->log_det();
-    return out;
-  }
-  const auto& system = dynamic_cast<const inference::IterativeLatentSystem&>(*solved.system);
   out.method = "none";
   if (system.preconditioner() == nullptr) {
     out.reason = "its log determinant needs a preconditioner";
@@ -238,36 +224,33 @@ LikelihoodValue evidence_of(const Solved& solved, std::uint64_t seed,
     out.reason = "the quadrature of its log determinant broke down";
     return out;
   }
-  const boost::math::students_t t(static_cast<double>(kLikelihoodProbes - 1));
-  const double half = 0.5 * (boost::math::quantile(t, 0.975) * det.probe_error + det.solver_error);
-  out.known = true;
-  out.method = "lanczos";
-  out.value = psi - 0.5 * det.value;
-  out.low = out.value - half;
-  out.high = out.value + half;
-  out.probe_error = 0.5 * det.probe_error;
-  out.solver_error = 0.5 * det.solver_error;
+  return lanczos_likelihood(psi, det, kLikelihoodProbes);
+}
+
+LikelihoodValue evidence_of(const Solved& solved, std::uint64_t seed,
+                            const ProgressCallback& progress) {
+  LikelihoodValue out;
+  out.method = "none";
+  const double psi = solved.mode.psi();
+  if (solved.mode.stop != StopReason::converged) {
+    out.reason = "the mode was not found";
+  } else if (auto* dense = dynamic_cast<inference::DenseLatentSystem*>(solved.system.get())) {
+    out.known = true;
+    out.method = "cholesky";
+    out.value = out.low = out.high = psi - 0.5 * dense->log_det();
+  } else {
+    out = estimated_evidence(
+        psi, dynamic_cast<const inference::IterativeLatentSystem&>(*solved.system), seed, progress);
+  }
+  out.rows = solved.mode.a.rows();
   return out;
 }
 
 nlohmann::json fit_record(const data::Dataset& data, const LatentFitOptions& options,
                           const LatentFitResult& result) {
-  const auto& likelihood = result.likelihood;
-  nlohmann::json record = {{"data_hash", fmt::format("{:016x}", data.fingerprint)},
-                           {"rows_read", data.rows_read},
-                           {"standardize", options.standardize},
-                           {"seed", options.method.seed},
-                           {"kernel", options.method.kernel},
-                           {"train", options.train.train},
-                           {"train_method", result.plan.train_method},
-                           {"train_rows", result.plan.train_rows},
-                           {"steps", result.training.steps},
-                           {"bounds_hit", result.training.bounds_hit},
-                           {"newton_steps", result.newton_steps},
-                           {"stop", std::string(to_string(result.stop))},
-                           {"likelihood_method", likelihood.method}};
-  record["log_marginal_likelihood"] =
-      likelihood.known ? nlohmann::json(likelihood.value) : nlohmann::json(nullptr);
+  auto record = common_record(data, options, result);
+  record["newton_steps"] = result.newton_steps;
+  record["stop"] = std::string(to_string(result.stop));
   return record;
 }
 
