@@ -89,7 +89,8 @@ int run_evaluate(const Words& words) {
   const Console console("evaluate", run.quiet);
   auto any = load_any_model(model_path);
   if (auto* latent = std::get_if<models::LatentModel>(&any))
-    return evaluate_latent(command, std::move(*latent), console);
+    return latent_factorisations(
+        [&] { return evaluate_latent(command, std::move(*latent), console); });
   return evaluate_regression(command, std::get<models::RegressionModel>(std::move(any)), console);
 }
 

@@ -7,6 +7,7 @@
 #include "cli/files.hpp"
 #include "cli/fit_command.hpp"
 #include "cli/format.hpp"
+#include "cli/learning_text.hpp"
 #include "cli/model_text.hpp"
 #include "cli/record.hpp"
 #include "cli/shared_options.hpp"
@@ -19,17 +20,9 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
 #include "mercer/data/text.hpp"
-#include "mercer/likelihoods/likelihood.hpp"
-#include "mercer/models/full_training.hpp"
 
 namespace mercer::cli {
 namespace {
-
-std::vector<std::string_view> likelihood_names() {
-  std::vector<std::string_view> names;
-  for (const auto& info : likelihoods::likelihoods()) names.push_back(info.name);
-  return names;
-}
 
 void add_fit_options(Arguments& arguments, FitCommand& command) {
   arguments.positional("DATA", command.data.path, "CSV file; - for standard input");
@@ -60,19 +53,13 @@ void add_fit_options(Arguments& arguments, FitCommand& command) {
   arguments.option("--method", "NAME", command.method,
                    "auto | gp | krr | klr: Gaussian process; kernel ridge or kernel\n"
                    "logistic regression, its mean or mode without an uncertainty");
-  arguments.option("--likelihood", "NAME", command.likelihood,
-                   fmt::format("auto | gaussian | {}", fmt::join(likelihood_names(), " | ")));
+  add_likelihood_option(arguments, command.likelihood);
   add_method_options(arguments, command.fit.method);
   add_run_options(arguments, command.run);
 }
 
 void check(const FitCommand& command) {
-  models::check(command.fit.method);
-  models::check(command.fit.train);
-  require_choice("--task", command.task, {"auto", "regression", "classification"});
   require_choice("--method", command.method, {"auto", "gp", "krr", "klr"});
-  if (command.likelihood != "auto" && command.likelihood != "gaussian")
-    likelihoods::make(command.likelihood);  // throws, listing the names
   if (command.test_fraction && !(*command.test_fraction > 0 && *command.test_fraction < 1))
     throw InvalidArgument(
         fmt::format("--test-fraction is {}, but must lie between 0 and 1", *command.test_fraction));
@@ -156,6 +143,7 @@ Json gradients_json(const models::FitResult& result) {
     last[names[static_cast<std::size_t>(i)]] = std::move(entry);
   }
   return {{"steps", gradient_steps_json(result.training.history)},
+          {"resumed", training.resumed_gradients},
           {"last", std::move(last)},
           {"loose", training.loose_gradients},
           {"surrogate_evaluations", training.surrogate_evaluations},
@@ -213,11 +201,10 @@ std::string training_line(const models::FitResult& result) {
                         count(by_solves ? plan.start_rows : plan.train_rows),
                         by_solves ? "" : fmt::format(": {}", to_string(training.stop)));
   if (by_solves) {
-    const auto gradients = static_cast<Index>(training.history.size());
     text += fmt::format("{}{} on {} rows: ", training.evaluations > 0 ? "             " : "",
                         plan.train_method, count(plan.train_rows));
-    if (plan.train_method != "vecchia") text += plural(gradients, "exact gradient");
-    if (gradients > 0 && training.surrogate_evaluations > 0) text += ", ";
+    if (plan.train_method != "vecchia") text += gradients_text(training, "exact gradient");
+    if (training.gradients() > 0 && training.surrogate_evaluations > 0) text += ", ";
     if (training.surrogate_evaluations > 0)
       text += plural(training.surrogate_evaluations, "evaluation") + " of the Vecchia likelihood";
     text += fmt::format(": {}\n", to_string(training.stop));
@@ -229,10 +216,7 @@ std::string training_line(const models::FitResult& result) {
         "             alone would show {}\n",
         number(*training.history.back().predicted_gain, 3),
         number(training.history.back().noise_gain.value_or(0), 3));
-  if (!training.bounds_hit.empty())
-    text += fmt::format("             at the edge of the allowed range: {}\n",
-                        fmt::join(training.bounds_hit, ", "));
-  return text;
+  return text + bounds_text(training);
 }
 
 std::string fit_text(const FitCommand& command, const FitRun& run) {
@@ -284,15 +268,7 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
 // What is worth a note or a warning once the model is there.
 void tell_outcome(const FitCommand& command, const Arguments& arguments, const FitRun& run,
                   const Console& console) {
-  const auto& training = run.result.training;
-  if (run.result.plan.train_method == "exact" &&
-      (arguments.given("--probes") || arguments.given("--probe-kind")))
-    console.note("--probes and --probe-kind had no part in this: it was learned by Cholesky");
-  if (training.loose_gradients > 0)
-    console.warn(fmt::format(
-        "{} of {} while learning came from solves that missed their tolerance; allow more "
-        "--max-iterations, or try another --preconditioner",
-        training.loose_gradients, plural(static_cast<Index>(training.history.size()), "gradient")));
+  tell_learning(arguments, run.result.plan, run.result.training, console);
   if (run.result.merged_rows > 0)
     console.note(fmt::format(
         "merged {} with an earlier one of the same inputs, which is exact (--no-merge keeps them "
@@ -356,26 +332,14 @@ int run_fit(const Words& words) {
   if (command.model_path.empty()) command.model_path = default_model_path(command.data.path);
 
   apply(command.run);
+  check_learning(command, arguments);
   check(command);
-  if (command.fit.train.train == "none")
-    refuse_train_options(arguments,
-                         {"--steps", "--restarts", "--subset", "--probes", "--probe-kind",
-                          "--checkpoint", "--trace", "--validation"},
-                         "--train none learns nothing");
-  const auto& how = command.fit.train.train;
-  if (how == "vecchia")
-    refuse_train_options(arguments, {"--probes", "--probe-kind"},
-                         "--train vecchia takes no gradient from solves");
-  if (models::is_descent(how))
-    refuse_train_options(arguments, {"--restarts"},
-                         fmt::format("--train {} begins at the start values", how));
   settle_task(command, arguments);
   const Console console("fit", command.run.quiet);
-  command.data.options.text_target = command.task != "regression";
   auto data = read(command.data);
   if (is_latent(command, arguments, data, console)) {
     tell(data, console);
-    return run_fit_latent(command, std::move(data), console);
+    return run_fit_latent(command, arguments, std::move(data), console);
   }
   const FitRun run = execute(command, std::move(data), console);
   tell_outcome(command, arguments, run, console);

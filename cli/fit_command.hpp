@@ -1,4 +1,5 @@
-// What the words after `mercer fit` ask for; regression and the other likelihoods read the same.
+// What the words after `mercer fit` ask for; regression and the other likelihoods read the same,
+// and `mercer plan`, which says what fit would do.
 #pragma once
 
 #include <optional>
@@ -7,7 +8,7 @@
 #include "cli/console.hpp"
 #include "cli/shared_options.hpp"
 #include "mercer/core/timer.hpp"
-#include "mercer/models/regression.hpp"
+#include "mercer/models/latent.hpp"
 
 namespace mercer::cli {
 
@@ -24,7 +25,15 @@ struct FitCommand {
   std::string trace, validation;
   bool no_merge = false;
   Timer timer;  // of the whole run
+
+  bool classifies() const { return task == "classification"; }
 };
+
+/// --likelihood.
+void add_likelihood_option(Arguments& arguments, std::string& likelihood);
+/// Throws InvalidArgument when the options of model and learning are not what they may be, or have
+/// no part in what was asked for.
+void check_learning(const FitCommand& command, const Arguments& arguments);
 
 /// Takes the rows of --test-fraction out of the data; none when it is not given.
 std::optional<data::Dataset> hold_out(const FitCommand& command, data::Dataset& data);
@@ -33,8 +42,8 @@ std::optional<data::Dataset> hold_out(const FitCommand& command, data::Dataset& 
 /// learned until then is still made.
 models::ProgressCallback stop_learning_first(const Console& console);
 
-/// Sets task and likelihood as far as the options say them, before any data are read, and refuses
-/// what does not go together.
+/// Sets task and likelihood as far as the options say them, and with that how the target is read,
+/// before any data are; refuses what does not go together.
 void settle_task(FitCommand& command, const Arguments& arguments);
 
 /// True when the options or the data ask for something else than numbers with Gaussian noise;
@@ -42,7 +51,11 @@ void settle_task(FitCommand& command, const Arguments& arguments);
 bool is_latent(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
                const Console& console);
 
+/// What models::fit_latent is asked for, once the task is settled.
+models::LatentFitOptions latent_options(const FitCommand& command);
+
 /// The rest of `fit` for classes, counts and outliers.
-int run_fit_latent(const FitCommand& command, data::Dataset data, const Console& console);
+int run_fit_latent(const FitCommand& command, const Arguments& arguments, data::Dataset data,
+                   const Console& console);
 
 }  // namespace mercer::cli

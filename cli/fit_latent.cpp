@@ -5,9 +5,8 @@
 #include "cli/fit_command.hpp"
 #include "cli/format.hpp"
 #include "cli/latent_text.hpp"
-#include "cli/row_source.hpp"
-#include "cli/suggest.hpp"
-#include "mercer/core/atomic_file.hpp"
+#include "cli/learning_text.hpp"
+#include "cli/trace.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
@@ -26,68 +25,6 @@ struct LatentRun {
   double seconds = 0;
 };
 
-bool classifies(const FitCommand& command) { return command.task == "classification"; }
-
-/// Scores on rows that are not learned from, after every step: fit --trace.
-class LatentTrace {
- public:
-  LatentTrace(std::string path, const std::string& file, const data::Schema& schema,
-              const models::Classes& classes)
-      : path_(std::move(path)), lines_("step,seconds,error_rate,nll,brier,auc\n") {
-    RowSource source(file, schema, {data::TargetUse::required, false});
-    std::vector<data::PredictBlock> blocks;
-    Index n = 0;
-    for (data::PredictBlock block; source.next(block); n += block.rows()) {
-      class_places(classes, block.target, [&](Index row) { return source.place(block, row); });
-      blocks.push_back(block);
-    }
-    if (n == 0) throw DataError(fmt::format("{}: there are no rows with a target", file));
-    validation_.inputs.resize(n, schema.dimension());
-    validation_.target.resize(n);
-    Index at = 0;
-    for (const auto& b : blocks) {
-      validation_.inputs.middleRows(at, b.rows()) = b.inputs;
-      validation_.target.segment(at, b.rows()) = b.target;
-      at += b.rows();
-    }
-    validation_.on_step = [this](const models::LatentTracePoint& point) { add(point); };
-  }
-  LatentTrace(const LatentTrace&) = delete;
-  LatentTrace& operator=(const LatentTrace&) = delete;
-  const models::LatentValidation& validation() const { return validation_; }
-
- private:
-  void add(const models::LatentTracePoint& point) {
-    const auto& s = point.scores;
-    lines_ +=
-        fmt::format("{},{:.6g},{:.10g},{:.10g},{:.10g},{}\n", point.step, point.seconds,
-                    s.error_rate, s.nll, s.brier, s.auc ? fmt::format("{:.10g}", *s.auc) : "");
-    AtomicFile file(path_);
-    file.write(lines_);
-    file.commit();
-  }
-
-  std::string path_, lines_;
-  models::LatentValidation validation_;
-};
-
-void refuse_regression_options(const FitCommand& command, const Arguments& arguments) {
-  refuse_gaussian_options(arguments,
-                          fmt::format("the likelihood {} is not Gaussian", command.likelihood));
-  if (!command.trace.empty() && !classifies(command))
-    throw InvalidArgument("--trace is for classes and for Gaussian noise; leave it out");
-}
-
-models::LatentFitOptions options_of(const FitCommand& command) {
-  models::LatentFitOptions options;
-  options.method = command.fit.method;
-  options.train = command.fit.train;
-  options.standardize = !command.data.raw_scale;
-  options.likelihood = command.likelihood;
-  options.map_only = command.method == "klr";
-  return options;
-}
-
 void score(const data::Dataset& test, const FitCommand& command, const Console& console,
            LatentRun& run) {
   models::PredictOptions options;
@@ -98,26 +35,27 @@ void score(const data::Dataset& test, const FitCommand& command, const Console& 
   LatentScores scores(predictor.model());
   scores.add(predictor, predictions, test.target,
              [](Index row) { return fmt::format("row {} of those held out", row + 1); });
-  LatentTotals totals;
-  totals.add(predictions);
+  VarianceRecord variances;
+  variances.add(predictions);
   run.held_out = scores.json();
-  put_variances(*run.held_out, totals.variances);
+  put_variances(*run.held_out, variances);
   run.held_out_text = fmt::format("Held out     {}\n{}{}", plural(test.size(), "row"),
-                                  scores.text(), variances_text(totals.variances));
+                                  scores.text(), variances_text(variances));
 }
 
 LatentRun execute(const FitCommand& command, data::Dataset data, const Console& console) {
   LatentRun run;
   // Classes are those of the whole file, whatever part is learned from.
-  const auto classes = classifies(command) ? models::find_classes(data) : models::Classes();
+  const auto classes = command.classifies() ? models::find_classes(data) : models::Classes();
   const auto test = hold_out(command, data);
   run.data = std::move(data);
   std::optional<LatentTrace> trace;
   if (!command.trace.empty())
     trace.emplace(command.trace, command.validation, run.data.schema, classes);
-  run.result =
-      models::fit_latent(run.data, options_of(command), classes, stop_learning_first(console),
-                         trace ? &trace->validation() : nullptr);
+  run.result = latent_factorisations([&] {
+    return models::fit_latent(run.data, latent_options(command), classes,
+                              stop_learning_first(console), trace ? &trace->validation() : nullptr);
+  });
   run.converged = run.result.stop == StopReason::converged;
   if (test) score(*test, command, console, run);
   clear_progress_line();
@@ -132,6 +70,7 @@ LatentRun execute(const FitCommand& command, data::Dataset data, const Console& 
 Json steps_json(const models::LatentFitResult& result) {
   if (!result.plan.trains || result.plan.train_method == "exact") return nullptr;
   return {{"steps", gradient_steps_json(result.training.history)},
+          {"resumed", result.training.resumed_gradients},
           {"loose", result.training.loose_gradients},
           {"matvecs", result.training.matvecs}};
 }
@@ -143,7 +82,7 @@ Json fit_json(const FitCommand& command, const LatentRun& run) {
   json["task"] = command.task;
   json["method"] = model.map_only ? "klr" : "gp";
   json["likelihood"] = model.problem.likelihood->text();
-  if (model.classifies()) json["classes"] = model.classes.labels;
+  put_classes(json, model);
   json["kernel"] = model.problem.kernel.text();
   json["plan"] = plan_json(result.plan);
   json["hyperparameters"] = latent_hyperparameters_json(model);
@@ -182,14 +121,11 @@ std::string training_text(const models::LatentFitResult& result) {
                         count(exact ? result.plan.train_rows : result.plan.start_rows),
                         exact ? fmt::format(": {}", to_string(training.stop)) : "");
   if (!exact)
-    text += fmt::format(
-        "{}{} on {} rows: {} by solves: {}\n", training.evaluations > 0 ? "             " : "",
-        result.plan.train_method, count(result.plan.train_rows),
-        plural(static_cast<Index>(training.history.size()), "gradient"), to_string(training.stop));
-  if (!training.bounds_hit.empty())
-    text += fmt::format("             at the edge of the allowed range: {}\n",
-                        fmt::join(training.bounds_hit, ", "));
-  return text;
+    text +=
+        fmt::format("{}{} on {} rows: {}: {}\n", training.evaluations > 0 ? "             " : "",
+                    result.plan.train_method, count(result.plan.train_rows),
+                    gradients_text(training, "gradient", " by solves"), to_string(training.stop));
+  return text + bounds_text(training);
 }
 
 std::string fit_text(const FitCommand& command, const LatentRun& run) {
@@ -200,10 +136,7 @@ std::string fit_text(const FitCommand& command, const LatentRun& run) {
                                  plural(run.data.dimension(), "input"), model.schema.target);
   for (const auto& message : run.data.messages) text += fmt::format("             {}\n", message);
   text += fmt::format("Likelihood   {}\n", wrapped(latent_target_text(model), 13));
-  text += fmt::format(
-      "Model        {}, kernel {}{}\n",
-      model.map_only ? "kernel logistic regression" : "Gaussian process, Laplace's approximation",
-      model.problem.kernel.text(), model.a.cols() > 1 ? ", one class against the rest" : "");
+  text += fmt::format("Model        {}\n", latent_model_text(model));
   text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
   text += training_text(result);
   text += latent_hyperparameters_text(model);
@@ -234,77 +167,11 @@ std::string fit_text(const FitCommand& command, const LatentRun& run) {
 
 }  // namespace
 
-void settle_task(FitCommand& command, const Arguments& arguments) {
-  const bool own = command.likelihood != "auto" && command.likelihood != "gaussian";
-  if (command.method == "klr") {
-    if (command.task == "regression")
-      throw InvalidArgument("--method klr is kernel logistic regression, which learns classes");
-    command.task = "classification";
-    if (command.likelihood != "auto" && command.likelihood != "bernoulli-logit")
-      throw InvalidArgument("--method klr has the likelihood bernoulli-logit; leave the other out");
-  }
-  if (command.method == "krr") {
-    if (command.task == "classification")
-      throw InvalidArgument("--method krr is kernel ridge regression, which learns numbers");
-    command.task = "regression";
-    if (own) throw InvalidArgument("--method krr has Gaussian noise; leave --likelihood out");
-  }
-  if (own) {
-    const bool binary = likelihoods::make(command.likelihood)->is_binary();
-    if (command.task == "auto") command.task = binary ? "classification" : "regression";
-    if (binary != classifies(command))
-      throw InvalidArgument(fmt::format("--likelihood {} does not go with --task {}",
-                                        command.likelihood, command.task));
-  }
-  if (command.likelihood == "gaussian" && classifies(command))
-    throw InvalidArgument("--likelihood gaussian does not go with --task classification");
-  if (classifies(command) && !own) command.likelihood = "bernoulli-logit";
-  if (own || classifies(command)) refuse_regression_options(command, arguments);
-}
-
-bool is_latent(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
-               const Console& console) {
-  if (command.likelihood != "auto" && command.likelihood != "gaussian") return true;
-  const bool regression_only = asks_for_numbers(arguments);
-  const auto& schema = data.schema;
-  if (command.task == "auto" && command.likelihood == "auto" && !regression_only &&
-      models::looks_like_classes(data)) {
-    const auto classes = models::find_classes(data);
-    console.note(fmt::format(
-        "the target {} has {}", data::shown(schema.target),
-        schema.target_levels.empty()
-            ? fmt::format("{} integer values: these are learned as classes "
-                          "(--task regression learns numbers)",
-                          classes.count())
-            : fmt::format("{} text values: these are learned as classes", classes.count())));
-    command.task = "classification";
-    command.likelihood = "bernoulli-logit";
-    refuse_regression_options(command, arguments);
-    return true;
-  }
-  if (!schema.target_levels.empty())
-    throw DataError(fmt::format(
-        "the target '{}' holds categories; --task classification learns them, or name a numeric "
-        "column with --target",
-        schema.target));
-  if (command.task == "auto" && regression_only && models::looks_like_classes(data))
-    console.note(
-        fmt::format("the target {} looks like classes, but the options are those of numbers: it is "
-                    "learned as a "
-                    "number (--task classification learns classes)",
-                    data::shown(schema.target)));
-  command.task = "regression";
-  return false;
-}
-
-int run_fit_latent(const FitCommand& command, data::Dataset data, const Console& console) {
+int run_fit_latent(const FitCommand& command, const Arguments& arguments, data::Dataset data,
+                   const Console& console) {
   const LatentRun run = execute(command, std::move(data), console);
   for (const auto& warning : run.result.warnings) console.warn(warning);
-  if (run.result.training.loose_gradients > 0)
-    console.warn(
-        fmt::format("{} while learning came from solves that missed their tolerance; "
-                    "allow more --max-iterations, or try another --preconditioner",
-                    plural(run.result.training.loose_gradients, "gradient")));
+  tell_learning(arguments, run.result.plan, run.result.training, console);
   if (!run.converged)
     console.warn(fmt::format(
         "the mode was not found to tolerance {} ({}): latent means may be off by {}; {}",

@@ -62,7 +62,7 @@ Json latent_json(const std::string& path, const models::LatentModel& model) {
                {"task", model.classifies() ? "classification" : "regression"},
                {"method", model.map_only ? "klr" : "gp"},
                {"likelihood", model.problem.likelihood->text()}};
-  if (model.classifies()) json["classes"] = model.classes.labels;
+  put_classes(json, model);
   json["n"] = model.x.rows();
   json["d"] = model.x.cols();
   json["kernel"] = model.problem.kernel.text();
@@ -75,10 +75,8 @@ Json latent_json(const std::string& path, const models::LatentModel& model) {
 }
 
 std::string latent_text(const std::string& path, const models::LatentModel& model) {
-  return fmt::format("File         {}\nModel        {}, kernel {}\nLikelihood   {}\n", path,
-                     model.map_only ? "kernel logistic regression"
-                                    : "Gaussian process, Laplace's approximation",
-                     model.problem.kernel.text(), wrapped(latent_target_text(model), 13)) +
+  return fmt::format("File         {}\nModel        {}\nLikelihood   {}\n", path,
+                     latent_model_text(model), wrapped(latent_target_text(model), 13)) +
          fmt::format("Learned on   {}, {}\nTarget       {}\n", plural(model.x.rows(), "row"),
                      plural(model.x.cols(), "input"), model.schema.target) +
          latent_hyperparameters_text(model) + latent_certificate_text(model);

@@ -42,6 +42,13 @@ std::vector<Index> class_places(const models::Classes& classes, ConstVectorView 
   return out;
 }
 
+std::string latent_model_text(const models::LatentModel& model) {
+  return fmt::format(
+      "{}, kernel {}{}",
+      model.map_only ? "kernel logistic regression" : "Gaussian process, Laplace's approximation",
+      model.problem.kernel.text(), model.a.cols() > 1 ? ", one class against the rest" : "");
+}
+
 std::string latent_target_text(const models::LatentModel& model) {
   std::string text = model.problem.likelihood->text();
   if (!model.classifies()) return text;
@@ -100,6 +107,12 @@ std::string class_scores_text(const models::ClassificationScores& scores) {
   return table.text() + "\n" + bins.text();
 }
 
+void put_classes(Json& json, const models::LatentModel& model) {
+  if (!model.classifies()) return;
+  json["classes"] = model.classes.labels;
+  if (model.a.cols() > 1) json["multiclass"] = "one-vs-rest";
+}
+
 Json latent_hyperparameters_json(const models::LatentModel& model) {
   Json json = hyperparameters_json(kernel_problem(model), input_scaling(model));
   json.erase("noise_variance");
@@ -153,22 +166,6 @@ Json latent_scores_json(const models::RegressionScores& scores) {
   json["crps"] = nullptr;
   json["crps_reason"] = "known for Gaussian predictions only";
   return json;
-}
-
-void LatentTotals::add(const models::LatentPredictions& predictions) {
-  rows += predictions.latent_mean.rows();
-  if (predictions.error_bound.size() > 0)
-    largest_bound = std::max(largest_bound, predictions.error_bound.maxCoeff());
-  variances.method = predictions.variance;
-  if (variances.bound && predictions.sd_error_bound)
-    variances.bound = std::max(*variances.bound, *predictions.sd_error_bound);
-  else
-    variances.bound.reset();
-  if (predictions.sd_error &&
-      (!variances.error || predictions.sd_error->largest > variances.error->largest))
-    variances.error = predictions.sd_error;
-  clamped += predictions.clamped_variances;
-  matvecs += predictions.matvecs;
 }
 
 void LatentScores::add(const models::LatentPredictor& predictor,

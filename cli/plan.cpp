@@ -2,17 +2,28 @@
 #include <fmt/format.h>
 
 #include "cli/exit_code.hpp"
+#include "cli/fit_command.hpp"
 #include "cli/format.hpp"
 #include "cli/record.hpp"
-#include "cli/shared_options.hpp"
 #include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/memory.hpp"
-#include "mercer/models/latent_training.hpp"
+#include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/models/merging.hpp"
 
 namespace mercer::cli {
 namespace {
+
+struct PlanCommand {
+  FitCommand fit;  // as far as it says what to do
+  std::string verb = "fit";
+
+  models::PlanFor purpose() const {
+    return verb == "fit"     ? models::PlanFor::fit
+           : verb == "solve" ? models::PlanFor::solve
+                             : models::PlanFor::predict;
+  }
+};
 
 std::string verdict(const models::PlanRow& row) {
   if (row.chosen) return "chosen";
@@ -35,90 +46,95 @@ std::string plan_text(const models::Plan& plan) {
       format_bytes(plan.peak_bytes));
 }
 
-models::Plan plan_numbers(const data::Dataset& data, bool standardize, bool no_merge,
-                          const models::MethodOptions& method, const models::TrainOptions& train,
-                          models::PlanFor purpose) {
-  auto [scaling, rows] = models::scale(data, standardize);
-  const auto problem = models::start_problem(method, rows.x, rows.y);
-  if (purpose == models::PlanFor::fit && !no_merge)
-    rows = models::merge_replicates(std::move(rows));
-  return models::make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
-                           method, train, purpose);
+Json plan_record(const PlanCommand& command, const models::Plan& plan, const data::Dataset& data,
+                 bool latent) {
+  Json json = {{"n", plan.n}, {"d", plan.d}, {"for", command.verb}, {"task", command.fit.task}};
+  if (latent) json["likelihood"] = likelihoods::make(command.fit.likelihood)->text();
+  json.update(plan_json(plan));
+  if (command.purpose() == models::PlanFor::predict) json["variance"] = plan.variance;
+  json["data"] = data_json(data, command.fit.data.path);
+  return json;
 }
 
-models::Plan plan_classes(const data::Dataset& data, bool standardize,
-                          const models::MethodOptions& method, const models::TrainOptions& train) {
-  const auto rows = models::scale(data, standardize).data;
-  const auto kernel = models::start_problem(method, rows.x, rows.y).kernel;
-  return models::plan_latent(kernel, rows.x, models::find_classes(data).functions(), method, train);
+void add_plan_options(Arguments& arguments, PlanCommand& command) {
+  auto& fit = command.fit;
+  arguments.positional("DATA", fit.data.path, "CSV file; - for standard input");
+  arguments.group("Plan");
+  arguments.option("--for", "VERB", command.verb, "fit | solve | predict: the run to plan");
+  arguments.option("--task", "NAME", fit.task,
+                   "auto | regression | classification; for fit, as there");
+  add_likelihood_option(arguments, fit.likelihood);
+  add_data_options(arguments, fit.data);
+  add_noise_options(arguments, fit.data);
+  add_merge_option(arguments, fit.no_merge);
+  add_train_options(arguments, fit.fit.train);
+  add_method_options(arguments, fit.fit.method);
+  add_run_options(arguments, fit.run);
+}
+
+// What learns nothing is about numbers, whatever fit would take the target for.
+void settle_numbers(PlanCommand& command, const Arguments& arguments) {
+  auto& fit = command.fit;
+  for (const auto& [option, given, numbers] :
+       {std::tuple("--task", fit.task, "regression"), {"--likelihood", fit.likelihood, "gaussian"}})
+    if (given != "auto" && given != numbers)
+      throw InvalidArgument(
+          fmt::format("{} {} is planned for fit only; leave --for out", option, given));
+  refuse_train_options(
+      arguments,
+      {"--train", "--steps", "--restarts", "--subset", "--probes", "--probe-kind", "--no-merge"},
+      fmt::format("{} learns nothing and merges nothing", command.verb));
+  fit.task = "regression";
+  fit.data.options.target_advice = fmt::format(
+      "--for {} is about numbers: name a numeric column with --target, or leave --for "
+      "out to plan the learning of classes",
+      command.verb);
+}
+
+models::Plan plan_numbers(const PlanCommand& command, const data::Dataset& data) {
+  const auto& fit = command.fit;
+  const auto& method = fit.fit.method;
+  auto [scaling, rows] = models::scale(data, !fit.data.raw_scale);
+  const auto problem = models::start_problem(method, rows.x, rows.y);
+  if (command.verb == "fit" && !fit.no_merge) rows = models::merge_replicates(std::move(rows));
+  return models::make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
+                           method, fit.fit.train, command.purpose());
+}
+
+models::Plan plan_latent(const FitCommand& fit, const data::Dataset& data) {
+  return models::plan_latent_fit(data, latent_options(fit),
+                                 fit.classifies() ? models::find_classes(data) : models::Classes());
 }
 
 }  // namespace
 
 int run_plan(const Words& words) {
-  Arguments arguments("plan", "  mercer plan data.csv --target y --memory 4G",
+  Arguments arguments("plan",
+                      "  mercer plan data.csv --target y --memory 4G\n"
+                      "  mercer plan counts.csv --likelihood poisson",
                       "Shows every method with its memory and estimated time on this machine, and\n"
                       "which one a run would take and why. Times are estimates: iteration counts\n"
                       "are guessed from the size of the data and the noise.");
-  RunOptions run;
-  DataFlags flags;
-  models::MethodOptions method;
-  models::TrainOptions train;
-  std::string verb = "fit";
-  bool no_merge = false;
-  std::string task = "auto";
-  arguments.positional("DATA", flags.path, "CSV file; - for standard input");
-  arguments.group("Plan");
-  arguments.option("--for", "VERB", verb, "fit | solve | predict: the run to plan");
-  arguments.option("--task", "NAME", task, "auto | regression | classification; for fit, as there");
-  add_data_options(arguments, flags);
-  add_noise_options(arguments, flags);
-  add_merge_option(arguments, no_merge);
-  add_train_options(arguments, train);
-  add_method_options(arguments, method);
-  add_run_options(arguments, run);
+  PlanCommand command;
+  add_plan_options(arguments, command);
   if (!arguments.parse(words)) return exit_ok;
 
-  apply(run);
-  require_choice("--for", verb, {"fit", "solve", "predict"});
-  require_choice("--task", task, {"auto", "regression", "classification"});
-  if (verb != "fit" && task == "classification")
-    throw InvalidArgument("--task classification is planned for fit only; leave --for out");
-  models::check(method);
-  models::check(train);
-  if (train.train == "none")
-    refuse_train_options(arguments,
-                         {"--steps", "--restarts", "--subset", "--probes", "--probe-kind"},
-                         "--train none learns nothing");
-  if (verb != "fit")
-    refuse_train_options(
-        arguments,
-        {"--train", "--steps", "--restarts", "--subset", "--probes", "--probe-kind", "--no-merge"},
-        fmt::format("{} learns nothing and merges nothing", verb));
-  const Console console("plan", run.quiet);
-  flags.options.text_target = verb == "fit" && task != "regression";
-  const auto data = read(flags, console);
-  const auto purpose = verb == "fit"     ? models::PlanFor::fit
-                       : verb == "solve" ? models::PlanFor::solve
-                                         : models::PlanFor::predict;
-  const bool classes =
-      verb == "fit" &&
-      (task == "classification" ||
-       (task == "auto" && !asks_for_numbers(arguments) && models::looks_like_classes(data)));
-  if (classes) refuse_gaussian_options(arguments, "classes have no Gaussian noise");
-  const auto plan = classes
-                        ? plan_classes(data, !flags.raw_scale, method, train)
-                        : plan_numbers(data, !flags.raw_scale, no_merge, method, train, purpose);
-  if (!run.json) {
+  auto& fit = command.fit;
+  apply(fit.run);
+  require_choice("--for", command.verb, {"fit", "solve", "predict"});
+  check_learning(fit, arguments);
+  if (command.verb == "fit")
+    settle_task(fit, arguments);
+  else
+    settle_numbers(command, arguments);
+  const Console console("plan", fit.run.quiet);
+  const auto data = read(fit.data, console);
+  const bool latent = command.verb == "fit" && is_latent(fit, arguments, data, console);
+  const auto plan = latent ? plan_latent(fit, data) : plan_numbers(command, data);
+  if (fit.run.json)
+    print_json(plan_record(command, plan, data, latent));
+  else
     print_out(plan_text(plan));
-    return exit_ok;
-  }
-  Json json = {{"n", plan.n}, {"d", plan.d}, {"for", verb}};
-  json["task"] = classes ? "classification" : "regression";
-  json.update(plan_json(plan));
-  if (purpose == models::PlanFor::predict) json["variance"] = plan.variance;
-  json["data"] = data_json(data, flags.path);
-  print_json(json);
   return exit_ok;
 }
 

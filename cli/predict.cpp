@@ -58,15 +58,11 @@ Json execute(const PredictCommand& command, models::RegressionModel model, const
   for (; more; more = source.next(block)) {
     const auto predictions = source.predict(predictor, block, sample, progress);
     sink.add(block.inputs, columns_of(predictions, command.options.variance));
-    totals.variances.add(predictions);
-    totals.largest_bound = std::max(*totals.largest_bound, predictions.error_bound.maxCoeff());
-    totals.clamped += predictions.clamped_variances;
-    totals.matvecs += predictions.matvecs;
+    totals.add(predictions);
   }
   totals.variances.error = predictor.sd_error(sample, progress);
   if (totals.variances.error) totals.matvecs += totals.variances.error->matvecs;
   clear_progress_line();
-  totals.rows = source.rows();
   source.report(console);
   Json columns = sink.close();
   totals.seconds = timer.seconds();
@@ -139,7 +135,8 @@ int run_predict(const Words& words) {
   const Console console("predict", command.run.quiet);
   auto model = load_any_model(command.model_path);
   if (auto* latent = std::get_if<models::LatentModel>(&model))
-    return predict_latent(command, std::move(*latent), console);
+    return latent_factorisations(
+        [&] { return predict_latent(command, std::move(*latent), console); });
   auto regression = std::get<models::RegressionModel>(std::move(model));
   leave_variances(regression, command.options.variance);
   PredictionTotals totals;

@@ -84,19 +84,19 @@ int predict_latent(const PredictCommand& command, models::LatentModel model,
   const auto& fitted = predictor.model();
   PredictionSink sink(command, fitted.schema, columns_of(fitted, {}, with_sd), fitted.classifies());
   const auto progress = source.progress(console);
-  LatentTotals all;
+  PredictionTotals totals;
+  totals.of = "latent mean";
+  if (!fitted.certificate.rigorous) totals.largest_bound.reset();
   for (; more; more = source.next(block)) {
     const auto predictions = source.predict(predictor, block, progress);
     sink.add(block.inputs, columns_of(fitted, predictions, with_sd),
              labels_of(fitted, predictions.probabilities));
-    all.add(predictions);
+    totals.add(predictions);
   }
   clear_progress_line();
   source.report(console);
   Json columns = sink.close();
-  PredictionTotals totals{all.rows,    all.largest_bound, "latent mean",  all.variances,
-                          all.clamped, all.matvecs,       timer.seconds()};
-  if (!fitted.certificate.rigorous) totals.largest_bound.reset();
+  totals.seconds = timer.seconds();
   report(command, totals, columns, console);
   return exit_ok;
 }
@@ -118,23 +118,23 @@ int evaluate_latent(const EvaluateCommand& command, models::LatentModel model,
   const models::LatentPredictor predictor(std::move(model), options);
   const auto progress = source.progress(console);
   LatentScores scores(predictor.model());
-  LatentTotals totals;
+  VarianceRecord variances;
   for (; more; more = source.next(block)) {
     const auto predictions = source.predict(predictor, block, progress);
     scores.add(predictor, predictions, block.target,
                [&](Index row) { return source.place(block, row); });
-    totals.add(predictions);
+    variances.add(predictions);
   }
   clear_progress_line();
   source.report(console);
   if (!command.run.json) {
     print_out(fmt::format("{} on {} of {}\n\n{}{}", command.model_path,
                           plural(scores.rows(), "row"), command.data_path, scores.text(),
-                          variances_text(totals.variances)));
+                          variances_text(variances)));
     return exit_ok;
   }
   Json json = scores.json();
-  put_variances(json, totals.variances);
+  put_variances(json, variances);
   json["rows_missing_target"] = source.stream().rows_missing_target();
   json["rows_dropped_missing"] = source.stream().rows_dropped_missing();
   json["model"] = command.model_path;

@@ -2,6 +2,7 @@
 // and what is said of all of them at the end.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,17 @@ struct PredictionTotals {
   Index clamped = 0;
   std::int64_t matvecs = 0;
   double seconds = 0;
+
+  /// A block of them, from either kind of model.
+  template <class Predictions>
+  void add(const Predictions& predictions) {
+    rows += predictions.error_bound.rows();
+    if (largest_bound && predictions.error_bound.size() > 0)
+      largest_bound = std::max(*largest_bound, predictions.error_bound.maxCoeff());
+    variances.add(predictions);
+    clamped += predictions.clamped_variances;
+    matvecs += predictions.matvecs;
+  }
 };
 
 /// Warnings, and the JSON object or the closing line.

@@ -56,6 +56,12 @@ void add_merge_option(Arguments& arguments, bool& no_merge) {
 }
 
 data::Dataset read(DataFlags& flags) {
+  auto& advice = flags.options.target_advice;
+  if (advice.empty())
+    advice = flags.options.text_target
+                 ? "if the column holds classes, say --task classification"
+                 : "this is about numbers: name a numeric column with --target, or learn classes "
+                   "with fit --task classification";
   if (!flags.target.empty()) flags.options.target = flags.target;
   if (!flags.noise_column.empty()) flags.options.noise_column = flags.noise_column;
   if (!flags.count_column.empty()) flags.options.count_column = flags.count_column;
@@ -64,9 +70,7 @@ data::Dataset read(DataFlags& flags) {
       io_errors_as(exit_data, [&] { return data::read_dataset(flags.path, flags.options); });
   if (!dataset.schema.target_levels.empty() && !flags.options.text_target)
     throw DataError(
-        fmt::format("the target '{}' holds categories, and this learns numbers; name a numeric "
-                    "column with --target, or use fit, which learns classes",
-                    dataset.schema.target));
+        fmt::format("the target '{}' holds categories; {}", dataset.schema.target, advice));
   return dataset;
 }
 

@@ -7,6 +7,17 @@
 #include "cli/format.hpp"
 
 namespace mercer::cli {
+namespace {
+
+// The larger of two bounds; there is none where one is missing.
+void raise(std::optional<double>& bound, const std::optional<double>& other) {
+  if (bound && other)
+    bound = std::max(*bound, *other);
+  else
+    bound.reset();
+}
+
+}  // namespace
 
 void add_variance_options(Arguments& arguments, models::VarianceOptions& options) {
   arguments.option("--variance", "HOW", options.method,
@@ -21,10 +32,14 @@ void add_variance_options(Arguments& arguments, models::VarianceOptions& options
 }
 
 void VarianceRecord::add(const models::Predictions& predictions) {
-  if (bound && predictions.sd_error_bound)
-    bound = std::max(*bound, *predictions.sd_error_bound);
-  else
-    bound.reset();
+  raise(bound, predictions.sd_error_bound);
+}
+
+void VarianceRecord::add(const models::LatentPredictions& predictions) {
+  method = predictions.variance;
+  raise(bound, predictions.sd_error_bound);
+  if (predictions.sd_error && (!error || predictions.sd_error->largest > error->largest))
+    error = predictions.sd_error;
 }
 
 std::string variances_sentence(const VarianceRecord& record) {

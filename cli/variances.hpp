@@ -4,6 +4,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/record.hpp"
+#include "mercer/models/latent.hpp"
 
 namespace mercer::cli {
 
@@ -14,7 +15,11 @@ struct VarianceRecord {
   std::string method = "none";
   std::optional<double> bound = 0.0;  // largest sd_error_bound; unset when approximate
   std::optional<models::SdError> error;
+
+  /// A block of a stream; what was measured on it is for the end of the stream.
   void add(const models::Predictions& predictions);
+  /// A block with its method and what was measured on it.
+  void add(const models::LatentPredictions& predictions);
 };
 
 /// A sentence about approximate variances, and the same as lines of a text; nothing is said of

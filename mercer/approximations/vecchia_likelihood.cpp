@@ -69,13 +69,87 @@ class PointSetProblem {
   Vector g_;
 };
 
+// What the points of a task add up to.
 struct Partial {
   double value = 0;
   Vector gradient;
   Matrix information;
-  Matrix normal;  // [A, y]'G'G [A, y]
   Index raised = 0;
+
+  /// One more point, whose members have these residuals.
+  void add(PointSetProblem& problem, const Vector& y) {
+    const Vector& g = problem.g();
+    const double e = g.dot(y);
+    value += std::log(g(g.size() - 1)) - 0.5 * e * e - 0.5 * std::log(2 * std::numbers::pi);
+  }
+  /// Its score; `noise_slope` is that of the members.
+  void add_score(PointSetProblem& problem, const Vector& y, const Vector& noise_slope) {
+    const Index p = gradient.size();
+    const Vector& g = problem.g();
+    const Vector v = problem.score_vector(y, g.dot(y));
+    Vector score(p);
+    problem.gradient(g, v, score.head(p - 1));
+    score(p - 1) = 0;
+    for (Index i = 0; i < g.size(); ++i) score(p - 1) += g(i) * v(i) * noise_slope(i);
+    gradient += score;
+    information += score * score.transpose();
+  }
 };
+
+// The small problems of all points, one evaluation's worth of them.
+class PointSets {
+ public:
+  PointSets(const VecchiaModel& model, const std::vector<Index>& order, const Matrix& x,
+            const Neighbours& neighbours)
+      : model_(model), order_(order), x_(x), neighbours_(neighbours) {}
+
+  /// visit(problem, members, task, clean) for every point, those of a task one after the other.
+  template <class Visit>
+  void visit(Visit&& visit) const {
+    const Index n = x_.rows();
+    parallel_for(num_tasks(n), [&](Index task, int) {
+      PointSetProblem problem(model_.kernel, x_);
+      std::vector<Index> members;
+      Vector noise;
+      for (Index i = task * kRowsToATask; i < std::min(n, (task + 1) * kRowsToATask); ++i) {
+        const auto before = neighbours_.of(i);
+        members.clear();
+        for (const auto j : before) members.push_back(point(j));
+        members.push_back(point(i));
+        problem.gather(before, i);
+        noise = model_.noise(members);
+        const bool clean = problem.factorise(noise);
+        visit(problem, members, task, clean);
+      }
+    });
+  }
+
+ private:
+  Index point(Index i) const { return order_[static_cast<std::size_t>(i)]; }
+
+  const VecchiaModel& model_;
+  const std::vector<Index>& order_;
+  const Matrix& x_;
+  const Neighbours& neighbours_;
+};
+
+// y without its trend, by generalised least squares: beta from [A, y]'G'G [A, y].
+Vector without_trend(const PointSets& sets, const VecchiaModel& model) {
+  const Index q = model.basis.cols();
+  if (q == 0) return model.y;
+  std::vector<Matrix> partials(static_cast<std::size_t>(num_tasks(model.y.size())),
+                               Matrix::Zero(q + 1, q + 1));
+  sets.visit([&](PointSetProblem& problem, const std::vector<Index>& members, Index task, bool) {
+    Vector row(q + 1);
+    for (Index c = 0; c < q; ++c) row(c) = problem.g().dot(model.basis.col(c)(members));
+    row(q) = problem.g().dot(model.y(members));
+    partials[static_cast<std::size_t>(task)] += row * row.transpose();
+  });
+  Matrix normal = Matrix::Zero(q + 1, q + 1);
+  for (const auto& partial : partials) normal += partial;
+  const Vector beta = normal.topLeftCorner(q, q).ldlt().solve(normal.col(q).head(q));
+  return model.y - model.basis * beta;
+}
 
 }  // namespace
 
@@ -90,76 +164,29 @@ VecchiaLikelihood::VecchiaLikelihood(const kernels::Kernel& kernel, const linalg
 }
 
 VecchiaEvidence VecchiaLikelihood::evaluate(const VecchiaModel& model, bool with_gradient) const {
-  const Index n = size(), p = model.kernel.num_parameters() + 1, q = model.basis.cols();
+  const Index n = size(), p = with_gradient ? model.kernel.num_parameters() + 1 : 0;
   if (model.y.size() != n)
     throw DimensionMismatch("vecchia likelihood: length of y", model.y.size(), "points", n);
-  const auto point = [&](Index i) { return order_[static_cast<std::size_t>(i)]; };
-  // visit(problem, members, task) for every point, those of a task one after the other.
-  const auto for_points = [&](auto&& visit) {
-    parallel_for(num_tasks(n), [&](Index task, int) {
-      PointSetProblem problem(model.kernel, x_);
-      std::vector<Index> members;
-      Vector noise;
-      for (Index i = task * kRowsToATask; i < std::min(n, (task + 1) * kRowsToATask); ++i) {
-        const auto before = neighbours_.of(i);
-        members.clear();
-        for (const auto j : before) members.push_back(point(j));
-        members.push_back(point(i));
-        problem.gather(before, i);
-        noise = model.noise(members);
-        const bool clean = problem.factorise(noise);
-        visit(problem, members, task, clean);
-      }
-    });
-  };
-  std::vector<Partial> partials(static_cast<std::size_t>(num_tasks(n)));
-
-  Vector residual = model.y;
-  if (q > 0) {
-    for (auto& t : partials) t.normal = Matrix::Zero(q + 1, q + 1);
-    for_points([&](PointSetProblem& problem, const std::vector<Index>& members, Index task, bool) {
-      Vector row(q + 1);
-      for (Index c = 0; c < q; ++c) row(c) = problem.g().dot(model.basis.col(c)(members));
-      row(q) = problem.g().dot(model.y(members));
-      partials[static_cast<std::size_t>(task)].normal += row * row.transpose();
-    });
-    Matrix normal = Matrix::Zero(q + 1, q + 1);
-    for (const auto& t : partials) normal += t.normal;
-    const Vector beta = normal.topLeftCorner(q, q).ldlt().solve(normal.col(q).head(q));
-    residual -= model.basis * beta;
-  }
-
-  for (auto& t : partials) {
-    if (!with_gradient) continue;
-    t.gradient = Vector::Zero(p);
-    t.information = Matrix::Zero(p, p);
-  }
-  for_points(
+  const PointSets sets(model, order_, x_, neighbours_);
+  const Vector residual = without_trend(sets, model);
+  std::vector<Partial> partials(
+      static_cast<std::size_t>(num_tasks(n)),
+      Partial{.gradient = Vector::Zero(p), .information = Matrix::Zero(p, p)});
+  sets.visit(
       [&](PointSetProblem& problem, const std::vector<Index>& members, Index task, bool clean) {
         auto& t = partials[static_cast<std::size_t>(task)];
         if (!clean) ++t.raised;
-        const Vector& g = problem.g();
         const Vector y = residual(members);
-        const double e = g.dot(y);
-        t.value += std::log(g(g.size() - 1)) - 0.5 * e * e - 0.5 * std::log(2 * std::numbers::pi);
-        if (!with_gradient) return;
-        Vector score(p);
-        const Vector v = problem.score_vector(y, e);
-        problem.gradient(g, v, score.head(p - 1));
-        score(p - 1) = (g.array() * v.array() * model.noise_slope(members).array()).sum();
-        t.gradient += score;
-        t.information += score * score.transpose();
+        t.add(problem, y);
+        if (with_gradient) t.add_score(problem, y, model.noise_slope(members));
       });
 
   VecchiaEvidence out;
-  if (with_gradient) {
-    out.gradient = Vector::Zero(p);
-    out.information = Matrix::Zero(p, p);
-  }
+  out.gradient = Vector::Zero(p);
+  out.information = Matrix::Zero(p, p);
   for (const auto& t : partials) {
     out.value += t.value;
     out.raised += t.raised;
-    if (!with_gradient) continue;
     out.gradient += t.gradient;
     out.information += t.information;
   }

@@ -21,6 +21,7 @@ struct Column {
   Index place = 0;  // in the file
   ColumnRole role = ColumnRole::input;
   bool categorical = false;
+  bool undecided = false;                        // read as text; numbers if there are only those
   Index slot = 0;                                // in a CsvBlock
   std::unordered_map<std::string, Index> codes;  // of categories, in order of appearance
   std::vector<std::string> levels;               // the same, by code; sorted at the end
@@ -112,19 +113,24 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
     column->categorical = true;
   }
   auto columns = choice.take();
-  if (options.text_target && !columns[0].categorical)
-    columns[0].categorical = reader.begins_with_text(columns[0].place);
+  auto& target = columns[0];
+  if (options.text_target && !target.categorical) {
+    target.categorical = reader.begins_with_text(target.place);
+    target.undecided = options.text_anywhere && !target.categorical;
+    target.categorical = target.categorical || target.undecided;
+  }
   return columns;
 }
 
-CsvSelection selection_of(std::vector<Column>& columns) {
+CsvSelection selection_of(std::vector<Column>& columns, const std::string& target_advice) {
   CsvSelection selection;
   for (auto& column : columns) {
     auto& list = column.categorical ? selection.text : selection.numeric;
     column.slot = static_cast<Index>(list.size());
     list.push_back(column.place);
   }
-  selection.hint = [columns](const std::string& name) {
+  selection.hint = [columns, target_advice](const std::string& name) {
+    if (name == columns[0].name && !target_advice.empty()) return target_advice;
     for (const auto& column : columns)
       if (column.name == name && is_noise(column.role))
         return fmt::format("the {} holds numbers", to_string(column.role));
@@ -140,7 +146,7 @@ class Loader {
  public:
   Loader(CsvReader& reader, const DataOptions& options)
       : reader_(reader), options_(options), columns_(choose_columns(reader, options)) {
-    reader_.select(selection_of(columns_));
+    reader_.select(selection_of(columns_, options.target_advice));
   }
 
   Dataset load() {
@@ -150,6 +156,7 @@ class Loader {
     while (reader_.next(block, piece_rows)) take_rows(block);
     dataset_.csv = reader_.info();
     dataset_.rows_read = reader_.info().rows;
+    settle_target();
     check_columns();
     assemble();
     return std::move(dataset_);
@@ -159,6 +166,7 @@ class Loader {
   void take_rows(const CsvBlock& block);
   bool take_row(const CsvBlock& block, Index row, std::vector<double>& piece);
   double code_of(Column& column, const std::string& text, Index line);
+  void settle_target();
   void check_columns();
   void assemble();
   void sort_levels(Column& column, std::vector<Index>& rank);
@@ -236,13 +244,38 @@ double Loader::code_of(Column& column, const std::string& text, Index line) {
       throw DataError(fmt::format("{}: {} is not UTF-8; convert the file to UTF-8",
                                   reader_.place(line, column.name), shown(text)));
     if (static_cast<Index>(column.levels.size()) == options_.max_levels)
-      throw DataError(
-          fmt::format("{}: the column has more than {} different values, too many for a category; "
-                      "leave it out by naming the others with --inputs",
-                      reader_.place(line, column.name), options_.max_levels));
+      throw DataError(fmt::format(
+          "{}: the column has more than {} different values, too many for a category; "
+          "{}",
+          reader_.place(line, column.name), options_.max_levels,
+          column.role == ColumnRole::target ? "say --task regression if they are numbers"
+                                            : "leave it out by naming the others with --inputs"));
+    double value = 0;
+    if (column.undecided && classify(text, value) == Cell::infinite)
+      throw DataError(fmt::format("{}: infinite value {}; leave the cell empty if it is not known",
+                                  reader_.place(line, column.name), shown(text)));
     column.levels.push_back(text);
   }
   return static_cast<double>(found->second);
+}
+
+/// A target that was read as text, because some may come, holds numbers if there was none.
+void Loader::settle_target() {
+  Column& target = columns_[0];
+  if (!target.undecided) return;
+  std::vector<double> values;
+  for (const auto& level : target.levels)
+    if (double value = 0; classify(level, value) == Cell::number) values.push_back(value);
+  if (values.size() < target.levels.size()) return;
+  target.categorical = false;
+  target.levels.clear();
+  for (auto& piece : pieces_)
+    for (std::size_t at = 0; at < piece.size(); at += columns_.size())
+      piece[at] = values[static_cast<std::size_t>(piece[at])];
+  if (values.empty()) return;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  target.low = *low;
+  target.high = *high;
 }
 
 /// Enough rows, a target that varies, an input that varies; the message names what is wrong.

@@ -26,9 +26,11 @@ struct DataOptions {
   std::optional<std::string> count_column;  // observations that each row is the mean of
   std::vector<std::string> categorical;  // inputs to code one-hot; or the target, coded 0, 1, ...
   bool text_target = false;  // a target that begins with text holds categories, without being named
-  bool drop_missing = false;  // leave rows with a missing input out instead of refusing
-  bool standardize = true;    // Dataset::scaling; false: the identity
-  Index max_levels = 1000;    // of a categorical column
+  bool text_anywhere = false;  // text_target: also one with text further down
+  std::string target_advice;   // what to do about text in a target of numbers; "": --categorical
+  bool drop_missing = false;   // leave rows with a missing input out instead of refusing
+  bool standardize = true;     // Dataset::scaling; false: the identity
+  Index max_levels = 1000;     // of a categorical column
 };
 template <class Visitor>
 void visit_fields(DataOptions& o, Visitor&& field) {
@@ -38,6 +40,8 @@ void visit_fields(DataOptions& o, Visitor&& field) {
   field("count_column", o.count_column, Any{});
   field("categorical", o.categorical, Any{});
   field("text_target", o.text_target, Any{});
+  field("text_anywhere", o.text_anywhere, Any{});
+  field("target_advice", o.target_advice, Any{});
   field("drop_missing", o.drop_missing, Any{});
   field("standardize", o.standardize, Any{});
   field("max_levels", o.max_levels, Positive{});

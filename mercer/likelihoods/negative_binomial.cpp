@@ -38,9 +38,7 @@ class NegativeBinomial final : public Likelihood {
   // in which all but O(1/r^2) cancels as r grows. Leading terms are taken together:
   //   log(1 + u) - u + y / (2 r n) + digamma_error(r) - digamma_error(n).
   void parameter_slopes(double y, double f, std::span<ParameterSlope> out) const override {
-    if (out.size() != 1)
-      throw DimensionMismatch("likelihood: slopes asked for", static_cast<Index>(out.size()),
-                              "parameters of negative-binomial", 1);
+    detail::check_one_slope("negative-binomial", out.size());
     const auto [p, q] = shares(f);
     const double n = r_ + y, u = y / r_ * p - q;
     const double bend = std::abs(u) < 0.5 ? boost::math::log1pmx(u, detail::Policy())

@@ -108,9 +108,7 @@ class StudentT final : public Likelihood {
     log_scale_ = theta(0);
   }
   void parameter_slopes(double y, double f, std::span<ParameterSlope> out) const override {
-    if (out.size() != 1)
-      throw DimensionMismatch("likelihood: slopes asked for", static_cast<Index>(out.size()),
-                              "parameters of student-t", 1);
+    detail::check_one_slope("student-t", out.size());
     const double unit = scale_ * std::sqrt(df_), t = (y - f) / unit, w = 1 / (1 + t * t);
     out[0].value = (df_ + 1) * t * t * w - 1;
     out[0].first = -2 * (df_ + 1) * t * w * w / unit;

@@ -81,10 +81,7 @@ void factor_diagonal_tile(const Tiles& t, Index k) {
   if (info == 0) return;
   const Index pivot = t.first(k) + info - 1;
   throw NotPositiveDefinite(
-      fmt::format("Cholesky: the matrix is not positive definite at row {}: raise the noise "
-                  "(--noise) or merge duplicate rows",
-                  pivot),
-      pivot);
+      fmt::format("Cholesky: the matrix is not positive definite at row {}", pivot), pivot);
 }
 
 /// A = L L', right-looking: factor a diagonal tile, solve its column, update what is right of it.

@@ -154,6 +154,7 @@ void Learner::load(const FullState& state) {
   if (theta_.size() != p)
     throw ModelFileError("the checkpoint is damaged: it is of another number of parameters");
   descent_.theta = theta_;
+  out_.resumed_steps = step_;
   estimator_.resume(std::move(e), problem_);
 }
 

@@ -34,6 +34,7 @@ struct FullTrainingOutcome {
   inference::RegressionProblem problem;
   StopReason stop = StopReason::iteration_limit;
   std::vector<TrainStep> steps;
+  int resumed_steps = 0;            // taken before, by the run that is gone on with
   Vector gradient, standard_error;  // of the last exact estimate; empty for vecchia
   int loose_gradients = 0;          // whose solves missed their tolerance
   int surrogate_evaluations = 0;

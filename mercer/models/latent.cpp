@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
-#include "mercer/inference/log_determinant.hpp"
 #include "mercer/krylov/kernel_cg.hpp"
 #include "mercer/models/latent_training.hpp"
+#include "mercer/models/likelihood_value.hpp"
 #include "mercer/models/model_parts.hpp"
 #include "mercer/models/version.hpp"
 
@@ -46,6 +45,10 @@ void check_request(const data::Dataset& data, const LatentFitOptions& options,
         "--noise is that of Gaussian regression; the likelihood has its own spread");
   if (data.noise.variance.size() > 0 || data.noise.count.size() > 0)
     throw InvalidArgument("noise and count columns are those of Gaussian regression");
+  if (options.method.solver == "kcg" && likelihood.text() != "bernoulli-logit")
+    throw InvalidArgument(fmt::format(
+        "--solver kcg minimises the logistic loss; the likelihood {} is for cg or cholesky",
+        likelihood.text()));
   if (classes.count() == 0) check_target(likelihood, data);
 }
 
@@ -112,10 +115,6 @@ inference::LaplaceMode kernel_cg_mode(const inference::LatentProblem& problem,
                                       const inference::SystemChoice& choice, double tolerance,
                                       const ProgressCallback& progress, StopReason& stop,
                                       int& iterations) {
-  if (problem.likelihood->text() != "bernoulli-logit")
-    throw InvalidArgument(fmt::format(
-        "--solver kcg minimises the logistic loss; the likelihood {} is for cg or cholesky",
-        problem.likelihood->text()));
   const auto k = inference::make_operators(problem.kernel, data.x, choice.op,
                                            inference::SolvePrecision::float64);
   inference::LaplaceMode start;
@@ -199,23 +198,10 @@ LatentModel solved_model(const inference::LatentProblem& problem, const inferenc
   return model;
 }
 
-LikelihoodValue evidence_of(const Solved& solved, std::uint64_t seed,
-                            const ProgressCallback& progress) {
+// log|B| by Lanczos quadrature where it can be had, else why it cannot.
+LikelihoodValue estimated_evidence(double psi, const inference::IterativeLatentSystem& system,
+                                   std::uint64_t seed, const ProgressCallback& progress) {
   LikelihoodValue out;
-  out.rows = solved.mode.a.rows();
-  out.method = "none";
-  if (solved.mode.stop != StopReason::converged) {
-    out.reason = "the mode was not found";
-    return out;
-  }
-  const double psi = solved.mode.psi();
-  if (auto* dense = dynamic_cast<inference::DenseLatentSystem*>(solved.system.get())) {
-    out.known = true;
-    out.method = "cholesky";
-    out.value = out.low = out.high = psi - 0.5 * dense->log_det();
-    return out;
-  }
-  const auto& system = dynamic_cast<const inference::IterativeLatentSystem&>(*solved.system);
   out.method = "none";
   if (system.preconditioner() == nullptr) {
     out.reason = "its log determinant needs a preconditioner";
@@ -238,36 +224,33 @@ LikelihoodValue evidence_of(const Solved& solved, std::uint64_t seed,
     out.reason = "the quadrature of its log determinant broke down";
     return out;
   }
-  const boost::math::students_t t(static_cast<double>(kLikelihoodProbes - 1));
-  const double half = 0.5 * (boost::math::quantile(t, 0.975) * det.probe_error + det.solver_error);
-  out.known = true;
-  out.method = "lanczos";
-  out.value = psi - 0.5 * det.value;
-  out.low = out.value - half;
-  out.high = out.value + half;
-  out.probe_error = 0.5 * det.probe_error;
-  out.solver_error = 0.5 * det.solver_error;
+  return lanczos_likelihood(psi, det, kLikelihoodProbes);
+}
+
+LikelihoodValue evidence_of(const Solved& solved, std::uint64_t seed,
+                            const ProgressCallback& progress) {
+  LikelihoodValue out;
+  out.method = "none";
+  const double psi = solved.mode.psi();
+  if (solved.mode.stop != StopReason::converged) {
+    out.reason = "the mode was not found";
+  } else if (auto* dense = dynamic_cast<inference::DenseLatentSystem*>(solved.system.get())) {
+    out.known = true;
+    out.method = "cholesky";
+    out.value = out.low = out.high = psi - 0.5 * dense->log_det();
+  } else {
+    out = estimated_evidence(
+        psi, dynamic_cast<const inference::IterativeLatentSystem&>(*solved.system), seed, progress);
+  }
+  out.rows = solved.mode.a.rows();
   return out;
 }
 
 nlohmann::json fit_record(const data::Dataset& data, const LatentFitOptions& options,
                           const LatentFitResult& result) {
-  const auto& likelihood = result.likelihood;
-  nlohmann::json record = {{"data_hash", fmt::format("{:016x}", data.fingerprint)},
-                           {"rows_read", data.rows_read},
-                           {"standardize", options.standardize},
-                           {"seed", options.method.seed},
-                           {"kernel", options.method.kernel},
-                           {"train", options.train.train},
-                           {"train_method", result.plan.train_method},
-                           {"train_rows", result.plan.train_rows},
-                           {"steps", result.training.steps},
-                           {"bounds_hit", result.training.bounds_hit},
-                           {"newton_steps", result.newton_steps},
-                           {"stop", std::string(to_string(result.stop))},
-                           {"likelihood_method", likelihood.method}};
-  record["log_marginal_likelihood"] =
-      likelihood.known ? nlohmann::json(likelihood.value) : nlohmann::json(nullptr);
+  auto record = common_record(data, options, result);
+  record["newton_steps"] = result.newton_steps;
+  record["stop"] = std::string(to_string(result.stop));
   return record;
 }
 
@@ -332,6 +315,14 @@ inference::LatentData latent_data(const data::Dataset& data, const Classes& clas
   return out;
 }
 
+// Of a descent, those that its checkpoint answered. They are numbered on; where none is left to
+// take, all exact evaluations, which come first, were answered too.
+int resumed_gradients(const TrainReport& report, const Plan& plan) {
+  if (plan.train_method == "exact") return 0;
+  if (!report.history.empty()) return report.history.front().number - 1;
+  return std::max(0, report.resumed_evaluations - report.evaluations);
+}
+
 void report(const Solved& solved, LatentFitResult& result) {
   result.stop = solved.mode.stop;
   result.newton_steps = solved.mode.steps;
@@ -345,28 +336,52 @@ void report(const Solved& solved, LatentFitResult& result) {
     result.preconditioner.name = "none";
 }
 
+// Everything that is known before any work: what to do it on, and how.
+struct Prepared {
+  data::Scaling scaling;
+  inference::LatentData rows;
+  inference::LatentProblem problem;
+  std::vector<std::string> warnings;
+  Plan plan;
+};
+
+Prepared prepare(const data::Dataset& data, const LatentFitOptions& options,
+                 const Classes& classes) {
+  check(options.method);
+  check(options.train);
+  auto likelihood = likelihoods::make(options.likelihood);
+  check_request(data, options, classes, *likelihood);
+  auto scaling = latent_scaling(data, options, *likelihood);
+  auto rows = latent_data(data, classes, *likelihood, scaling);
+  std::vector<std::string> warnings;
+  if (classes.count() > 0) warnings = class_warnings(classes, rows.y);
+  auto problem = start_problem(options, rows.x, std::move(likelihood));
+  auto plan = plan_latent(problem.kernel, rows.x, rows.functions(), options.method, options.train);
+  return {std::move(scaling), std::move(rows), std::move(problem), std::move(warnings),
+          std::move(plan)};
+}
+
 }  // namespace
+
+Plan plan_latent_fit(const data::Dataset& data, const LatentFitOptions& options,
+                     const Classes& classes) {
+  return prepare(data, options, classes).plan;
+}
 
 LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& options,
                            const Classes& classes, const ProgressCallback& progress,
                            const LatentValidation* validation) {
-  check(options.method);
-  check(options.train);
   const Timer timer;
-  auto likelihood = likelihoods::make(options.likelihood);
-  check_request(data, options, classes, *likelihood);
-
+  auto prepared = prepare(data, options, classes);
+  const auto& rows = prepared.rows;
+  auto& problem = prepared.problem;
   LatentFitResult result;
-  const auto scaling = latent_scaling(data, options, *likelihood);
-  const auto rows = latent_data(data, classes, *likelihood, scaling);
-  if (classes.count() > 0) result.warnings = class_warnings(classes, rows.y);
-  auto problem = start_problem(options, rows.x, std::move(likelihood));
-  result.plan =
-      plan_latent(problem.kernel, rows.x, rows.functions(), options.method, options.train);
+  result.warnings = std::move(prepared.warnings);
+  result.plan = std::move(prepared.plan);
 
   const auto finish_model = [&](LatentModel model) {
     model.schema = data.schema;
-    model.scaling = scaling;
+    model.scaling = prepared.scaling;
     model.classes = classes;
     model.map_only = options.map_only;
     model.method = options.method;
@@ -387,6 +402,7 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
                                 run_identity(data, options, result.plan), progress, on_step);
     problem = std::move(trained.problem);
     result.training = std::move(trained.report);
+    result.training.resumed_gradients = resumed_gradients(result.training, result.plan);
     start = std::move(trained.mode);
   }
 

@@ -88,6 +88,10 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
                            const Classes& classes, const ProgressCallback& progress = {},
                            const LatentValidation* validation = nullptr);
 
+/// What fit_latent would do; refuses what that refuses.
+Plan plan_latent_fit(const data::Dataset& data, const LatentFitOptions& options,
+                     const Classes& classes);
+
 /// A block of predictions. Classes: `probabilities`. Numbers: mean, sd_obs and quantiles of y.
 struct LatentPredictions {
   Matrix probabilities;           // M x classes, rows sum to one

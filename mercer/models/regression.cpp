@@ -8,6 +8,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/models/certificate.hpp"
+#include "mercer/models/likelihood_value.hpp"
 #include "mercer/models/merging.hpp"
 #include "mercer/models/model_parts.hpp"
 #include "mercer/models/training.hpp"
@@ -46,27 +47,14 @@ std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options,
 
 nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
                           const FitResult& result) {
-  const auto& likelihood = result.likelihood;
-  nlohmann::json record = {{"data_hash", fmt::format("{:016x}", data.fingerprint)},
-                           {"rows_read", data.rows_read},
-                           {"duplicate_inputs", data.duplicate_inputs},
-                           {"merged_rows", result.merged_rows},
-                           {"standardize", options.standardize},
-                           {"seed", options.method.seed},
-                           {"kernel", options.method.kernel},
-                           {"train", options.train.train},
-                           {"train_method", result.plan.train_method},
-                           {"train_rows", result.plan.train_rows},
-                           {"steps", result.training.steps},
-                           {"bounds_hit", result.training.bounds_hit},
-                           {"solver", result.plan.system.solver},
-                           {"preconditioner", result.plan.system.preconditioner},
-                           {"jitter", result.jitter},
-                           {"stop", std::string(to_string(result.solve.stop))},
-                           {"likelihood_method", likelihood.method},
-                           {"likelihood_rows", likelihood.rows}};
-  record["log_marginal_likelihood"] =
-      likelihood.known ? nlohmann::json(likelihood.value) : nlohmann::json(nullptr);
+  auto record = common_record(data, options, result);
+  record["duplicate_inputs"] = data.duplicate_inputs;
+  record["merged_rows"] = result.merged_rows;
+  record["solver"] = result.plan.system.solver;
+  record["preconditioner"] = result.plan.system.preconditioner;
+  record["jitter"] = result.jitter;
+  record["stop"] = std::string(to_string(result.solve.stop));
+  record["likelihood_rows"] = result.likelihood.rows;
   return record;
 }
 

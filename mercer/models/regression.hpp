@@ -93,12 +93,15 @@ struct TrainReport {
   std::vector<std::string> bounds_hit;  // parameter names
   double seconds = 0;
   // By solves only (Plan::train_method is not "exact"):
-  std::vector<TrainStep> history;
+  std::vector<TrainStep> history;   // of the gradients of this run
+  int resumed_gradients = 0;        // before those, from the checkpoint
   Vector gradient, standard_error;  // of the last exact gradient
   int loose_gradients = 0;          // whose solves missed their tolerance
   Index raised_conditionals = 0;    // of the surrogate: not positive definite to rounding, mended
   int surrogate_evaluations = 0;
   std::int64_t matvecs = 0;
+
+  Index gradients() const { return resumed_gradients + static_cast<Index>(history.size()); }
 };
 
 /// Called now and then: what is being done, how far it is (0..1, negative when unknown), detail.

@@ -2,21 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/core/timer.hpp"
-#include "mercer/inference/log_determinant.hpp"
-#include "mercer/inference/speeds.hpp"
 #include "mercer/models/checkpoint.hpp"
 #include "mercer/models/full_training.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/optim/replay.hpp"
-#include "mercer/preconditioners/registry.hpp"
 
 namespace mercer::models {
 namespace {
@@ -27,11 +22,6 @@ constexpr double kLeastNoise = 1e-6;              // of the variance of the targ
 
 // A checkpoint at most this often; replay makes any earlier one as good, only older.
 constexpr double kCheckpointSeconds = 1.0;
-// Estimating a likelihood may take so many seconds, by its usual number of rounds.
-constexpr double kLongestLikelihood = 300, kUsualRounds = 20;
-constexpr double kUpper95 = 0.975;
-// Noise below this share of the variance, times sqrt(N), is too small for float32 products.
-constexpr double kFloat32Noise = 1e-6;
 // Several starts are compared on this many rows, each after so many steps there.
 constexpr Index kTrialRows = 3000;
 constexpr int kTrialSteps = 25;
@@ -256,6 +246,7 @@ void Trainer::learn_on_all(const Vector& start) {
   report_.raised_conditionals = learned.raised_conditionals;
   report_.steps += static_cast<int>(learned.steps.size());
   report_.history = std::move(learned.steps);
+  report_.resumed_gradients = learned.resumed_steps;
   report_.gradient = std::move(learned.gradient);
   report_.standard_error = std::move(learned.standard_error);
   report_.surrogate_evaluations += learned.surrogate_evaluations;
@@ -355,91 +346,6 @@ TrainingOutcome train(const inference::RegressionProblem& start,
                       const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
                       const ProgressCallback& progress, const StepObserver& on_step) {
   return Trainer(start, data, plan, options, seed, identity, progress, on_step).run();
-}
-
-LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
-                                    const inference::Observations& data) {
-  LikelihoodValue out;
-  out.method = "none";
-  inference::Evidence evidence;
-  try {
-    evidence = inference::exact_evidence(problem, data, true);
-  } catch (const NotPositiveDefinite&) {
-    // The solve adds jitter and says so; the likelihood of H itself has no value.
-    out.reason = "H is not positive definite to rounding";
-    return out;
-  }
-  out.known = true;
-  out.value = out.low = out.high = evidence.value;
-  out.method = "cholesky";
-  out.rows = data.rows_before_merging();
-  out.gradient = evidence.gradient;
-  return out;
-}
-
-LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
-                                    const inference::Observations& data,
-                                    const inference::Weights& weights, std::uint64_t seed,
-                                    const ProgressCallback& progress) {
-  using inference::OperatorKind;
-  using inference::SolvePrecision;
-  LikelihoodValue out;
-  out.method = "none";
-  const Index n = data.size();
-  inference::LogDeterminantOptions options;
-  options.seed = seed;
-  const double product =
-      inference::product_seconds(inference::nominal_speeds(problem.kernel, data.x.cols()), n,
-                                 OperatorKind::tiled, SolvePrecision::mixed, options.probes);
-  if (kUsualRounds * product > kLongestLikelihood) {
-    out.reason = "on so many rows it would take too long";
-    return out;
-  }
-  const linalg::Diagonal noise = data.noise.at(problem.noise);
-  // The determinant of float32 products is that of another matrix where the noise is small.
-  const double prior = problem.kernel.diagonal(data.x).maxCoeff();
-  const bool narrow = noise.least() > kFloat32Noise * prior * std::sqrt(static_cast<double>(n));
-  const auto k =
-      inference::make_operators(problem.kernel, data.x, OperatorKind::tiled,
-                                narrow ? SolvePrecision::mixed : SolvePrecision::float64);
-  preconditioners::PreconditionerOptions sparse;
-  sparse.seed = seed;
-  const auto p = preconditioners::make("vecchia", *k.exact, noise, sparse);
-  const linalg::ShiftedOperator h(k.fast ? *k.fast : *k.exact, noise);
-  const auto log_det =
-      inference::log_determinant(h, *p.preconditioner, options, [&](const Iteration& it) {
-        return progress ? progress({"likelihood", -1, fmt::format("round {}", it.number)})
-                        : Action::proceed;
-      });
-  if (log_det.stop == StopReason::interrupted)
-    throw Interrupted("interrupted while estimating the likelihood");
-  if (log_det.stop != StopReason::converged || !log_det.positive) {
-    out.reason = "the solves that log|H| is estimated from did not converge";
-    return out;
-  }
-
-  // z'H^-1 z = z'w + w'r + r'H^-1 r for z = y - A beta and r = z - H w.
-  const Matrix basis = problem.basis(data.x);
-  const Vector z = basis.cols() > 0 ? Vector(data.y - basis * weights.beta) : data.y;
-  Matrix r(n, 1);
-  k.exact->apply(weights.w, r);
-  r = z - r;
-  noise.add_product(-1, weights.w, r);
-  const double fit = z.dot(weights.w) + weights.w.dot(r.col(0));
-  const double unsolved = noise.inverse_squares(r)(0);
-  out.known = true;
-  out.method = "lanczos";
-  out.rows = data.rows_before_merging();
-  out.value = -0.5 * fit - 0.5 * log_det.value -
-              0.5 * static_cast<double>(n) * std::log(2 * std::numbers::pi) +
-              data.replicates.log_likelihood(problem.noise);
-  out.probe_error = 0.5 * log_det.probe_error;
-  out.solver_error = 0.5 * (log_det.solver_error + unsolved);
-  const boost::math::students_t spread(static_cast<double>(options.probes - 1));
-  const double width = boost::math::quantile(spread, kUpper95) * out.probe_error + out.solver_error;
-  out.low = out.value - width;
-  out.high = out.value + width;
-  return out;
 }
 
 }  // namespace mercer::models

@@ -26,15 +26,4 @@ TrainingOutcome train(const inference::RegressionProblem& start,
                       const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
                       const ProgressCallback& progress, const StepObserver& on_step = {});
 
-/// The likelihood with its gradient by Cholesky; unknown when H is not positive definite.
-LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
-                                    const inference::Observations& data);
-
-/// The likelihood of a problem that was solved iteratively, with an interval: the quadratic term
-/// from its weights, log|H| by Lanczos quadrature. Unknown where it would take too long.
-LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
-                                    const inference::Observations& data,
-                                    const inference::Weights& weights, std::uint64_t seed,
-                                    const ProgressCallback& progress);
-
 }  // namespace mercer::models

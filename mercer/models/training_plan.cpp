@@ -135,90 +135,126 @@ PlanRow solves_row(const Learning& p, const TrainOptions& train, const SystemCho
   return row;
 }
 
+// By Cholesky, on so many rows.
+PlanRow exact_row(const Learning& p, const TrainOptions& train, Index rows,
+                  const std::string& which) {
+  PlanRow row;
+  row.stage = "train";
+  row.method = fmt::format("exact likelihood, {}", which);
+  row.bytes = inference::exact_evidence_bytes(rows);
+  const double starts = 1 + train.restarts;
+  row.seconds = start_rows_for(rows) > 0
+                    ? starts * kEvaluationsFromScratch * gradient_seconds(p, kStartRows) +
+                          kEvaluationsFromGoodStart * gradient_seconds(p, rows)
+                    : starts * kEvaluationsFromScratch * gradient_seconds(p, rows);
+  row.note = fmt::format("{:.2g} s a gradient", gradient_seconds(p, rows));
+  return row;
+}
+
+// What is learned by solves when nothing is asked for: exact gradients where they do not take long.
+std::string method_by_solves(const Learning& p, const TrainOptions& train,
+                             const SystemChoice& system, Index rows) {
+  if (train.train != "auto") return train.train;
+  const auto usual = solves_row(p.at_nominal_speed(), train, system, rows, "lbfgs");
+  return usual.seconds > kLongestLearning ? "vecchia" : "lbfgs";
+}
+
+// Rows that a factorisation has memory for, at most so many.
+Index rows_that_fit(const Plan& plan, Index most) {
+  const double affordable = std::sqrt(std::max(0.0, plan.budget_bytes - plan.base_bytes) / 8);
+  return std::min(most,
+                  std::clamp(static_cast<Index>(affordable * 0.95), kLeastSubset, kDefaultSubset));
+}
+
+// The ways there are: exact on the rows asked for; by solves on them; exact on as many as fit.
+struct Ways {
+  Index rows = 0, fewer = 0;
+  std::string of_rows;  // "all 300 rows"
+  std::string method;   // of the solves
+  SystemChoice system;
+  PlanRow exact, solves, subset;
+};
+
+Ways find_ways(const Learning& p, const TrainOptions& train, const Plan& plan) {
+  Ways w;
+  w.rows = std::min(p.n, train.subset.value_or(p.n));
+  w.of_rows = fmt::format("{} {} rows", w.rows == p.n ? "all" : "random", w.rows);
+  w.system = learning_system(p);
+  w.method = method_by_solves(p, train, w.system, w.rows);
+  w.fewer = rows_that_fit(plan, w.rows);
+  w.exact = exact_row(p, train, w.rows, w.of_rows);
+  w.solves = solves_row(p, train, w.system, w.rows, w.method);
+  w.subset = exact_row(p, train, w.fewer, fmt::format("random {} rows", w.fewer));
+  for (PlanRow* row : {&w.exact, &w.solves, &w.subset})
+    row->fits = plan.base_bytes + row->bytes <= plan.budget_bytes;
+  // With "auto" the rank is what a hybrid may have beside the rest; 0: none is built.
+  if (w.system.preconditioner == "auto")
+    w.system.preconditioning.rank = inference::affordable_rank(
+        w.rows, p.d, w.system.preconditioning.rank.value_or(inference::kAdaptiveMaxRank),
+        plan.budget_bytes - plan.base_bytes - w.solves.bytes);
+  return w;
+}
+
+void take_exact(const Ways& w, Plan& plan) {
+  plan.train_rows = w.rows;
+  plan.start_rows = start_rows_for(w.rows);
+  plan.reason += fmt::format("Hyperparameters are learned on {} (exact likelihood). ", w.of_rows);
+}
+
+void take_solves(const Ways& w, Plan& plan) {
+  const bool surrogate_only = w.method == "vecchia";
+  plan.train_rows = w.rows;
+  plan.train_method = w.method;
+  plan.train_system = w.system;
+  // A surrogate has nothing to add to an exact optimum of the same rows.
+  const bool from_start_values =
+      is_descent(w.method) || (surrogate_only && w.rows <= kSubsetBeforeSolves);
+  plan.start_rows = from_start_values ? 0 : std::min(w.rows, kSubsetBeforeSolves);
+  const char* how = surrogate_only ? "the Vecchia likelihood" : "exact gradients from solves";
+  plan.reason +=
+      plan.start_rows > 0
+          ? fmt::format("Hyperparameters are learned on {} rows by Cholesky, then on {} by {}. ",
+                        plan.start_rows, w.of_rows, how)
+          : fmt::format("Hyperparameters are learned on {} by {}. ", w.of_rows, how);
+}
+
+void take_subset(const Ways& w, Plan& plan) {
+  plan.train_rows = w.fewer;
+  plan.start_rows = start_rows_for(w.fewer);
+  plan.reason += fmt::format(
+      "Hyperparameters are learned on {} random rows, because more do not fit into memory. ",
+      w.fewer);
+}
+
 }  // namespace
 
-void plan_training(const kernels::Kernel& kernel, const MethodOptions& method_options,
+void plan_training(const kernels::Kernel& kernel, const MethodOptions& method,
                    const TrainOptions& train, Plan& plan) {
-  const Learning p{kernel, method_options, plan.n, plan.d, plan.calibration};
-  const auto row_for = [&](Index rows, const std::string& name) {
-    PlanRow row;
-    row.stage = "train";
-    row.method = name;
-    row.bytes = inference::exact_evidence_bytes(rows);
-    const double starts = 1 + train.restarts;
-    row.seconds = start_rows_for(rows) > 0
-                      ? starts * kEvaluationsFromScratch * gradient_seconds(p, kStartRows) +
-                            kEvaluationsFromGoodStart * gradient_seconds(p, rows)
-                      : starts * kEvaluationsFromScratch * gradient_seconds(p, rows);
-    row.fits = plan.base_bytes + row.bytes <= plan.budget_bytes;
-    row.note = fmt::format("{:.2g} s a gradient", gradient_seconds(p, rows));
-    return row;
-  };
-  const Index rows = std::min(p.n, train.subset.value_or(p.n));
-  const std::string of_rows =
-      rows == p.n ? fmt::format("all {} rows", rows) : fmt::format("random {} rows", rows);
-  // Exact on the rows asked for; by solves on them; exact on as many as fit.
-  PlanRow exact = row_for(rows, "exact likelihood, " + of_rows);
-  SystemChoice system = learning_system(p);
-  std::string method = train.train == "auto" ? "lbfgs" : train.train;
-  PlanRow solves = solves_row(p, train, system, rows, method);
-  if (train.train == "auto" &&
-      solves_row(p.at_nominal_speed(), train, system, rows, method).seconds > kLongestLearning) {
-    method = "vecchia";
-    solves = solves_row(p, train, system, rows, method);
-  }
-  solves.fits = plan.base_bytes + solves.bytes <= plan.budget_bytes;
-  // With "auto" the rank is what a hybrid may have beside the rest; 0: none is built.
-  if (system.preconditioner == "auto")
-    system.preconditioning.rank = inference::affordable_rank(
-        rows, p.d, system.preconditioning.rank.value_or(inference::kAdaptiveMaxRank),
-        plan.budget_bytes - plan.base_bytes - solves.bytes);
-  const double affordable = std::sqrt(std::max(0.0, plan.budget_bytes - plan.base_bytes) / 8);
-  const Index fewer = std::min(
-      rows, std::clamp(static_cast<Index>(affordable * 0.95), kLeastSubset, kDefaultSubset));
-  PlanRow subset = row_for(fewer, fmt::format("exact likelihood, random {} rows", fewer));
+  auto w = find_ways({kernel, method, plan.n, plan.d, plan.calibration}, train, plan);
   const bool exact_allowed = train.train == "auto" || train.train == "lbfgs";
   // Above a few thousand rows, five gradients by solves take less than sixty by Cholesky.
-  const bool exact_pays = rows <= kAlwaysDirect || method_options.solver == "cholesky";
-  std::vector<PlanRow> rows_here;
-  if (exact_allowed) rows_here.push_back(exact);
-  rows_here.push_back(solves);
-  if (exact_allowed && fewer < rows) rows_here.push_back(subset);
-  std::size_t chosen = 0;
-  plan.train_rows = rows;
-  if (exact_allowed && exact_pays && exact.fits) {
-    plan.start_rows = start_rows_for(rows);
-    plan.reason += fmt::format("Hyperparameters are learned on {} (exact likelihood). ", of_rows);
-  } else if (solves.fits) {
-    chosen = exact_allowed ? 1 : 0;
-    plan.train_method = method;
-    plan.train_system = system;
-    const std::string how =
-        method == "vecchia" ? "the Vecchia likelihood" : "exact gradients from solves";
-    // A surrogate has nothing to add to an exact optimum of the same rows.
-    const bool from_start_values =
-        is_descent(method) || (method == "vecchia" && rows <= kSubsetBeforeSolves);
-    plan.start_rows = from_start_values ? 0 : std::min(rows, kSubsetBeforeSolves);
-    plan.reason +=
-        plan.start_rows > 0
-            ? fmt::format("Hyperparameters are learned on {} rows by Cholesky, then on {} by {}. ",
-                          plan.start_rows, of_rows, how)
-            : fmt::format("Hyperparameters are learned on {} by {}. ", of_rows, how);
-  } else if (exact_allowed && subset.fits) {
-    chosen = rows_here.size() - 1;
-    plan.train_rows = fewer;
-    plan.start_rows = start_rows_for(fewer);
-    plan.reason += fmt::format(
-        "Hyperparameters are learned on {} random rows, because more do not fit into memory. ",
-        fewer);
-  } else {
-    refuse(plan, rows_here, "learning", p.method);
+  const bool exact_pays = w.rows <= kAlwaysDirect || method.solver == "cholesky";
+  PlanRow* chosen = nullptr;
+  if (exact_allowed && exact_pays && w.exact.fits) {
+    chosen = &w.exact;
+    take_exact(w, plan);
+  } else if (w.solves.fits) {
+    chosen = &w.solves;
+    take_solves(w, plan);
+  } else if (exact_allowed && w.subset.fits) {
+    chosen = &w.subset;
+    take_subset(w, plan);
   }
-  rows_here[chosen].chosen = true;
-  plan.seconds += rows_here[chosen].seconds;
-  plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + rows_here[chosen].bytes);
+  if (chosen != nullptr) chosen->chosen = true;
+  std::vector<PlanRow> rows;
+  if (exact_allowed) rows.push_back(w.exact);
+  rows.push_back(w.solves);
+  if (exact_allowed && w.fewer < w.rows) rows.push_back(w.subset);
+  if (chosen == nullptr) refuse(plan, rows, "learning", method);
+  plan.seconds += chosen->seconds;
+  plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + chosen->bytes);
   plan.trains = true;
-  plan.rows.insert(plan.rows.end(), rows_here.begin(), rows_here.end());
+  plan.rows.insert(plan.rows.end(), rows.begin(), rows.end());
 }
 
 }  // namespace mercer::models

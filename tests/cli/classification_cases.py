@@ -92,6 +92,10 @@ class ClassificationTest(LatentCase):
         self.three("d.csv", ("low", "mid", "top"))
         record = self.json("fit", "d.csv", "-m", "m.mcr", "--test-fraction", 0.3, *QUICK)
         self.assertEqual(record["classes"], ["low", "mid", "top"])
+        for verb in (("fit", "d.csv", *FIXED), ("info", "m.mcr")):
+            self.assertIn("one class against the rest", self.mercer(*verb).stdout)
+        self.assertEqual((record["multiclass"], self.json("info", "m.mcr")["multiclass"]),
+                         ("one-vs-rest", "one-vs-rest"))
         self.has(record["evaluation"], "n error_rate nll brier auc calibration")
         self.assertEqual((record["n"], record["evaluation"]["n"]), (84, 36))
         rows = self.predict("m.mcr", "d.csv")
@@ -171,6 +175,21 @@ class ClassificationTest(LatentCase):
         self.assertEqual(record["classes"], ["0.5", "1.5"])
 
 
+    def test_a_number_in_the_first_row_and_text_below(self):
+        self.table("d.csv", lambda v, i: "1" if i == 0 or v > 0 else "no")
+        self.refused(3, "fit", "d.csv", saying=("line 3, column 'y'", "not a number", "--task classification"))
+        for words in (("--task", "classification"), ("--categorical", "y"), ("--method", "klr")):
+            record = self.json("fit", "d.csv", *words, "-m", "m.mcr", *FIXED)
+            self.assertEqual((record["task"], record["classes"]), ("classification", ["1", "no"]))
+            self.assertLess(self.json("evaluate", "m.mcr", "d.csv")["error_rate"], 0.2)
+        for words in (("fit", "d.csv", "--task", "regression"), ("solve", "d.csv")):
+            self.refused(3, *words, saying=("'no'", "numeric column", "--target"))
+            self.refused(3, *words, "--categorical", "y", saying=("categories", "--target"))
+        self.classes("d.csv", ("2", "10"))  # numbers stay numbers: sorted as such
+        record = self.json("fit", "d.csv", "--task", "classification", "-m", "m.mcr", *FIXED)
+        self.assertEqual(record["classes"], ["2", "10"])
+
+
 class KernelMachinesTest(LatentCase):
     def test_kernel_logistic_regression_is_the_mode_alone(self):
         self.classes("d.csv")
@@ -247,8 +266,32 @@ class LatentLearningTest(LatentCase):
         self.assertEqual((self.folder / "m.mcr").read_bytes(),
                          (self.folder / "whole.mcr").read_bytes())
         again = self.json(*words, "-m", "m.mcr")
-        self.assertEqual(again["resumed_evaluations"], 12)
+        self.assertEqual((again["resumed_evaluations"], again["gradients"]["resumed"]), (12, 12))
+        self.assertIn("12 gradients by solves, 12 of them from the checkpoint: ",
+                      self.mercer(*words, "-m", "m.mcr").stdout)
         self.refused(2, *words, "-m", "m.mcr", "--preconditioner", "none", saying="c.ckpt")
+
+    def test_probes_that_had_no_part_are_said(self):
+        self.classes("d.csv", n=40)
+        words = ("fit", "d.csv", "-m", "m.mcr", "--restarts", 0, "--steps", 3, "--probes", 4)
+        self.assertIn("--probes had no part", self.mercer(*words).stderr)
+        self.assertNotIn("no part", self.mercer("fit", "d.csv", "-m", "m.mcr", "--train", "adam", "--steps", 3,
+                                                "--probes", 4).stderr)
+
+    def test_a_breakdown_is_said(self):
+        self.classes("d.csv", n=40)
+        words = ("--kernel", "periodic", "--lengthscale", "1e-170", "--train", "adam", "--steps", 3, "--quiet")
+        for data in (("d.csv",), ("d.csv", "--task", "regression")):
+            done = self.mercer("fit", *data, "-m", "m.mcr", *words)
+            self.assertIn("learning broke down", done.stderr)
+            self.assertIn(": breakdown", done.stdout)
+
+    def test_a_factorisation_that_fails_is_told_for_the_likelihood(self):
+        self.classes("d.csv", n=40)
+        said = self.refused(5, "fit", "d.csv", "--train", "none", "--kernel", "linear", "--signal-variance",
+                            "1e18", "--quiet", saying=("not positive definite", "--signal-variance"))
+        for option in ("--noise", "merge"):
+            self.assertNotIn(option, said)
 
     def test_vecchia_is_for_gaussian_noise(self):
         self.classes("d.csv", n=40)

@@ -92,6 +92,10 @@ class LearningTest(CliCase):
         first, again = self.learn("adam", *words), self.learn("adam", *words)
         self.assertEqual(first["hyperparameters"], again["hyperparameters"])
         self.assertEqual(len(again["gradients"]["steps"]), 0)
+        taken = len(first["gradients"]["steps"])
+        self.assertEqual((first["gradients"]["resumed"], again["gradients"]["resumed"]), (0, taken))
+        text = self.mercer("fit", "d.csv", "--train", "adam", *words).stdout
+        self.assertIn(f"{taken} exact gradients, {taken} of them from the checkpoint: ", text)
         for other in (("--noise", 0.2), ("--max-iterations", 50), ("--operator", "stored")):
             self.refused(2, "fit", "d.csv", "--train", "adam", *words, *other, saying="c.mcc")
 

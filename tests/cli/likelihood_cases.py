@@ -86,6 +86,44 @@ class CountsTest(LatentCase):
         self.refused(3, "evaluate", "m.mcr", "t.csv", saying=("t.csv: line 3", "-2", "count"))
 
 
+class PlanLatentTest(LatentCase):
+    def test_the_plan_is_that_of_fit(self):
+        self.counts("d.csv")
+        for name in ("poisson", "student-t:df=7"):
+            words = ("d.csv", "--likelihood", name, *QUICK)
+            plan, fit = self.json("plan", *words), self.json("fit", *words, "-m", "m.mcr")
+            self.assertEqual((plan["task"], plan["likelihood"]), ("regression", name))
+            for key in ("reason", "trains", "train_rows", "solver", "peak_bytes"):
+                self.assertEqual(plan[key], fit["plan"][key])
+            self.assertIn("Laplace", self.mercer("plan", *words).stdout)
+        self.assertEqual(self.json("plan", "d.csv", "--likelihood", "gaussian")["task"], "regression")
+        self.three("d.csv")
+        plan = self.json("plan", "d.csv", "--likelihood", "bernoulli-probit")
+        self.assertEqual((plan["task"], plan["likelihood"]), ("classification", "bernoulli-probit"))
+
+    def test_what_fit_refuses_is_not_planned(self):
+        self.table("d.csv", lambda v, i: f"{v:.4f}")
+        for code, words in ((3, ("--likelihood", "poisson")), (2, ("--likelihood", "cauchy")),
+                            (2, ("--likelihood", "student-t", "--noise", 1)),
+                            (2, ("--likelihood", "student-t", "--train", "vecchia")),
+                            (2, ("--likelihood", "student-t", "--solver", "kcg")),
+                            (2, ("--likelihood", "student-t", "--task", "classification")),
+                            (2, ("--train", "adam", "--restarts", 3))):
+            said = self.refused(code, "plan", "d.csv", *words, "--quiet")
+            self.assertEqual(self.refused(code, "fit", "d.csv", *words, "--quiet").split(": ", 1)[1],
+                             said.split(": ", 1)[1])
+
+    def test_solve_and_predict_are_planned_for_numbers(self):
+        self.classes("d.csv", ("no", "yes"))
+        self.assertEqual(self.json("plan", "d.csv")["task"], "classification")
+        for verb in ("solve", "predict"):
+            for words in ((), ("--categorical", "y")):
+                self.refused(3, "plan", "d.csv", "--for", verb, *words,
+                             saying=(f"--for {verb} is about numbers", "--target", "leave --for out"))
+            for words in (("--task", "classification"), ("--likelihood", "poisson")):
+                self.refused(2, "plan", "d.csv", "--for", verb, *words, saying=("fit only", words[0]))
+
+
 class GenerateLatentTest(LatentCase):
     def test_what_was_simulated_is_learned_back(self):
         words = ("gp", "-n", 150, "--signal-variance", 9, "--seed", 4, "--truth")

@@ -56,6 +56,32 @@ TEST(Dataset, TextTargetIsCodedWhenAskedFor) {
   expect_contains(failure("a,y\n1,yes\n2,no\n"), {"line 2, column 'y'", "--categorical y"});
 }
 
+TEST(Dataset, TextFurtherDownMakesCategoriesWhereItMayComeAnywhere) {
+  const DataOptions first{.text_target = true};
+  const DataOptions anywhere{.text_target = true, .text_anywhere = true};
+  const std::string mixed = "a,y\n1,1\n2,no\n3,1\n4,\n";
+  expect_contains(failure(mixed, first), {"line 3, column 'y'", "--categorical y"});
+  const auto text = load(mixed, anywhere);
+  EXPECT_EQ(text.target, (Vector{{0, 1, 0}}));
+  EXPECT_EQ(text.schema.target_levels, (std::vector<std::string>{"1", "no"}));
+  EXPECT_EQ(text.rows_missing_target, 1);
+  const auto numbers = load("a,y\n1,10\n2,9\n3,1e1\n", anywhere);
+  EXPECT_EQ(numbers.target, (Vector{{10, 9, 10}}));
+  EXPECT_TRUE(numbers.schema.target_levels.empty());
+  expect_contains(failure("a,y\n1,5\n2,5.0\n", anywhere), {"same value 5"});
+  expect_contains(failure("a,y\n1,5\n2,inf\n", anywhere), {"line 3", "infinite"});
+  expect_contains(failure("a,y\n1,1\n2,2\n3,3\n",
+                          {.text_target = true, .text_anywhere = true, .max_levels = 2}),
+                  {"line 4", "more than 2", "--task regression"});
+}
+
+TEST(Dataset, AdviceAboutTextInTheTargetIsThatOfTheCaller) {
+  const auto said = failure("a,y\n1,yes\n2,no\n", {.target_advice = "take another"});
+  expect_contains(said, {"line 2, column 'y'", "not a number; take another"});
+  expect_contains(failure("a,y\nu,1\nv,2\n", {.target_advice = "take another"}),
+                  {"column 'a'", "--categorical a"});
+}
+
 TEST(Dataset, MissingTargetsAreLeftOutAndCounted) {
   const auto data = load("# c\na,y\n1,1\n2,NA\n,\n3,3\n4,\n");
   EXPECT_EQ(data.inputs, matrix({{1}, {3}}));

@@ -85,6 +85,7 @@ TEST_P(FullTraining, ResumesToTheSameBits) {
     EXPECT_EQ(resumed.problem.log_parameters(), whole.problem.log_parameters()) << at;
     EXPECT_EQ(resumed.stop, whole.stop);
     EXPECT_EQ(resumed.steps.size(), states.size() - 1 - at);
+    EXPECT_EQ(resumed.resumed_steps, static_cast<int>(at) + 1);
   }
 }
 

@@ -294,6 +294,8 @@ TEST(LatentFit, ARunThatWasStoppedGoesOnToTheSameBits) {
     EXPECT_EQ(resumed.model.problem.log_parameters(), whole.model.problem.log_parameters())
         << method;
     EXPECT_GT(resumed.training.resumed_evaluations, 0) << method;
+    EXPECT_EQ(resumed.training.gradients(), whole.training.gradients()) << method;
+    EXPECT_EQ(resumed.training.resumed_gradients > 0, std::string(method) == "adam");
     std::filesystem::remove(path);
   }
 }
@@ -373,6 +375,22 @@ TEST(LatentFit, WhatMakesNoSenseIsRefused) {
   options = quick("poisson");
   options.train.train = "vecchia";
   EXPECT_THROW(fit_latent(counts, options, {}), InvalidArgument);
+}
+
+TEST(LatentFit, IsPlannedAsItIsDone) {
+  const auto counts = count_data(60);
+  auto options = quick("poisson");
+  options.train.steps = 2;
+  const auto plan = plan_latent_fit(counts, options, {});
+  const auto done = fit_latent(counts, options, {}).plan;
+  EXPECT_EQ(plan.reason, done.reason);
+  EXPECT_EQ(plan.train_rows, done.train_rows);
+  EXPECT_EQ(plan.rows.size(), done.rows.size());
+  auto negative = counts;
+  negative.target(3) = -1;
+  EXPECT_THROW(plan_latent_fit(negative, options, {}), DataError);
+  options.method.solver = "kcg";
+  EXPECT_THROW(plan_latent_fit(counts, options, {}), InvalidArgument);
 }
 
 TEST(LatentFit, MemoryCountsEveryClass) {

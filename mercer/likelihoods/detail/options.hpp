@@ -28,4 +28,11 @@ inline double only_parameter(std::string_view name, ConstVectorView theta) {
   return value;
 }
 
+/// Refuses another number of slopes than that of the one parameter of a likelihood.
+inline void check_one_slope(std::string_view name, std::size_t asked) {
+  if (asked != 1)
+    throw DimensionMismatch("likelihood: slopes asked for", static_cast<Index>(asked),
+                            fmt::format("parameters of {}", name), 1);
+}
+
 }  // namespace mercer::likelihoods::detail

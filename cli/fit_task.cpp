@@ -1,0 +1,126 @@
+// What is learned from the words of `fit`, and of `plan`, which says what fit would do: numbers,
+// classes or another likelihood, and which options go with that.
+#include <fmt/format.h>
+
+#include "cli/exit_code.hpp"
+#include "cli/fit_command.hpp"
+#include "cli/suggest.hpp"
+#include "mercer/data/text.hpp"
+#include "mercer/likelihoods/likelihood.hpp"
+#include "mercer/models/full_training.hpp"
+
+namespace mercer::cli {
+namespace {
+
+void refuse_regression_options(const FitCommand& command, const Arguments& arguments) {
+  refuse_gaussian_options(arguments,
+                          fmt::format("the likelihood {} is not Gaussian", command.likelihood));
+  if (!command.trace.empty() && !command.classifies())
+    throw InvalidArgument("--trace is for classes and for Gaussian noise; leave it out");
+}
+
+}  // namespace
+
+void add_likelihood_option(Arguments& arguments, std::string& likelihood) {
+  std::vector<std::string_view> names;
+  for (const auto& info : likelihoods::likelihoods()) names.push_back(info.name);
+  arguments.option("--likelihood", "NAME", likelihood,
+                   fmt::format("auto | gaussian | {}", fmt::join(names, " | ")));
+}
+
+void check_learning(const FitCommand& command, const Arguments& arguments) {
+  const auto& train = command.fit.train;
+  models::check(command.fit.method);
+  models::check(train);
+  require_choice("--task", command.task, {"auto", "regression", "classification"});
+  if (command.likelihood != "auto" && command.likelihood != "gaussian")
+    likelihoods::make(command.likelihood);  // throws, listing the names
+  if (train.train == "none")
+    refuse_train_options(arguments,
+                         {"--steps", "--restarts", "--subset", "--probes", "--probe-kind",
+                          "--checkpoint", "--trace", "--validation"},
+                         "--train none learns nothing");
+  if (train.train == "vecchia")
+    refuse_train_options(arguments, {"--probes", "--probe-kind"},
+                         "--train vecchia takes no gradient from solves");
+  if (models::is_descent(train.train))
+    refuse_train_options(arguments, {"--restarts"},
+                         fmt::format("--train {} begins at the start values", train.train));
+}
+
+void settle_task(FitCommand& command, const Arguments& arguments) {
+  const bool own = command.likelihood != "auto" && command.likelihood != "gaussian";
+  if (command.method == "klr") {
+    if (command.task == "regression")
+      throw InvalidArgument("--method klr is kernel logistic regression, which learns classes");
+    command.task = "classification";
+    if (command.likelihood != "auto" && command.likelihood != "bernoulli-logit")
+      throw InvalidArgument("--method klr has the likelihood bernoulli-logit; leave the other out");
+  }
+  if (command.method == "krr") {
+    if (command.task == "classification")
+      throw InvalidArgument("--method krr is kernel ridge regression, which learns numbers");
+    command.task = "regression";
+    if (own) throw InvalidArgument("--method krr has Gaussian noise; leave --likelihood out");
+  }
+  if (own) {
+    const bool binary = likelihoods::make(command.likelihood)->is_binary();
+    if (command.task == "auto") command.task = binary ? "classification" : "regression";
+    if (binary != command.classifies())
+      throw InvalidArgument(fmt::format("--likelihood {} does not go with --task {}",
+                                        command.likelihood, command.task));
+  }
+  if (command.likelihood == "gaussian" && command.classifies())
+    throw InvalidArgument("--likelihood gaussian does not go with --task classification");
+  if (command.classifies() && !own) command.likelihood = "bernoulli-logit";
+  if (own || command.classifies()) refuse_regression_options(command, arguments);
+  command.data.options.text_target = command.task != "regression";
+  command.data.options.text_anywhere = command.classifies();
+}
+
+bool is_latent(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
+               const Console& console) {
+  if (command.likelihood != "auto" && command.likelihood != "gaussian") return true;
+  const bool regression_only = asks_for_numbers(arguments);
+  const auto& schema = data.schema;
+  if (command.task == "auto" && command.likelihood == "auto" && !regression_only &&
+      models::looks_like_classes(data)) {
+    const auto classes = models::find_classes(data);
+    console.note(fmt::format(
+        "the target {} has {}", data::shown(schema.target),
+        schema.target_levels.empty()
+            ? fmt::format("{} integer values: these are learned as classes "
+                          "(--task regression learns numbers)",
+                          classes.count())
+            : fmt::format("{} text values: these are learned as classes", classes.count())));
+    command.task = "classification";
+    command.likelihood = "bernoulli-logit";
+    refuse_regression_options(command, arguments);
+    return true;
+  }
+  if (!schema.target_levels.empty())
+    throw DataError(fmt::format(
+        "the target '{}' holds categories; --task classification learns them, or name a numeric "
+        "column with --target",
+        schema.target));
+  if (command.task == "auto" && regression_only && models::looks_like_classes(data))
+    console.note(
+        fmt::format("the target {} looks like classes, but the options are those of numbers: it is "
+                    "learned as a "
+                    "number (--task classification learns classes)",
+                    data::shown(schema.target)));
+  command.task = "regression";
+  return false;
+}
+
+models::LatentFitOptions latent_options(const FitCommand& command) {
+  models::LatentFitOptions options;
+  options.method = command.fit.method;
+  options.train = command.fit.train;
+  options.standardize = !command.data.raw_scale;
+  options.likelihood = command.likelihood;
+  options.map_only = command.method == "klr";
+  return options;
+}
+
+}  // namespace mercer::cli

@@ -1,0 +1,44 @@
+#include "cli/learning_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/format.hpp"
+
+namespace mercer::cli {
+
+std::string gradients_text(const models::TrainReport& training, const char* noun,
+                           const char* after) {
+  std::string text = plural(training.gradients(), noun) + after;
+  if (training.resumed_gradients > 0)
+    text += fmt::format(", {} of them from the checkpoint", count(training.resumed_gradients));
+  return text;
+}
+
+std::string bounds_text(const models::TrainReport& training) {
+  if (training.bounds_hit.empty()) return "";
+  return fmt::format("             at the edge of the allowed range: {}\n",
+                     fmt::join(training.bounds_hit, ", "));
+}
+
+void tell_learning(const Arguments& arguments, const models::Plan& plan,
+                   const models::TrainReport& training, const Console& console) {
+  std::vector<std::string> idle;
+  for (const char* option : {"--probes", "--probe-kind"})
+    if (plan.train_method == "exact" && arguments.given(option)) idle.emplace_back(option);
+  if (!idle.empty())
+    console.note(fmt::format("{} had no part in this: it was learned by Cholesky",
+                             fmt::join(idle, " and ")));
+  if (training.loose_gradients > 0)
+    console.warn(fmt::format(
+        "{} of {} while learning came from solves that missed their tolerance; allow more "
+        "--max-iterations, or try another --preconditioner",
+        training.loose_gradients, plural(training.gradients(), "gradient")));
+  if (plan.trains && training.stop == StopReason::breakdown)
+    console.warn(
+        "learning broke down, because a value or a gradient was not a finite number: the "
+        "hyperparameters are those reached until then. Begin elsewhere (--lengthscale, "
+        "--signal-variance) or learn in another way (--train)");
+}
+
+}  // namespace mercer::cli

@@ -1,0 +1,23 @@
+// How learning went, in words: what regression and the other likelihoods say alike.
+#pragma once
+
+#include <string>
+
+#include "cli/arguments.hpp"
+#include "cli/console.hpp"
+#include "mercer/models/regression.hpp"
+
+namespace mercer::cli {
+
+/// "12 gradients by solves, 5 of them from the checkpoint", with this noun and what follows it.
+std::string gradients_text(const models::TrainReport& training, const char* noun,
+                           const char* after = "");
+/// A line about parameters that learning would have taken further, or nothing.
+std::string bounds_text(const models::TrainReport& training);
+
+/// Notes and warnings: options without a part in it, gradients that are not to be trusted, an end
+/// that is none.
+void tell_learning(const Arguments& arguments, const models::Plan& plan,
+                   const models::TrainReport& training, const Console& console);
+
+}  // namespace mercer::cli

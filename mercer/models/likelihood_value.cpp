@@ -1,0 +1,144 @@
+#include "mercer/models/likelihood_value.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <numbers>
+
+#include "mercer/core/error.hpp"
+#include "mercer/inference/speeds.hpp"
+#include "mercer/preconditioners/registry.hpp"
+
+namespace mercer::models {
+namespace {
+
+using inference::OperatorKind;
+using inference::SolvePrecision;
+
+// Estimating a likelihood may take so many seconds, by its usual number of rounds.
+constexpr double kLongestLikelihood = 300, kUsualRounds = 20;
+constexpr double kUpper95 = 0.975;
+// Noise below this share of the variance, times sqrt(N), is too small for float32 products.
+constexpr double kFloat32Noise = 1e-6;
+
+LikelihoodValue unknown(std::string reason) {
+  LikelihoodValue out;
+  out.method = "none";
+  out.reason = std::move(reason);
+  return out;
+}
+
+bool takes_too_long(const inference::RegressionProblem& problem,
+                    const inference::Observations& data, Index probes) {
+  const double product =
+      inference::product_seconds(inference::nominal_speeds(problem.kernel, data.x.cols()),
+                                 data.size(), OperatorKind::tiled, SolvePrecision::mixed, probes);
+  return kUsualRounds * product > kLongestLikelihood;
+}
+
+// The determinant of float32 products is that of another matrix where the noise is small.
+SolvePrecision precision_for(const inference::RegressionProblem& problem,
+                             const inference::Observations& data, const linalg::Diagonal& noise) {
+  const double prior = problem.kernel.diagonal(data.x).maxCoeff();
+  const double rounding = kFloat32Noise * prior * std::sqrt(static_cast<double>(data.size()));
+  return noise.least() > rounding ? SolvePrecision::mixed : SolvePrecision::float64;
+}
+
+// log|H|, preconditioned by neighbours.
+inference::LogDeterminant log_determinant(const inference::Operators& k,
+                                          const linalg::Diagonal& noise,
+                                          const inference::LogDeterminantOptions& options,
+                                          const ProgressCallback& progress) {
+  preconditioners::PreconditionerOptions sparse;
+  sparse.seed = options.seed;
+  const auto p = preconditioners::make("vecchia", *k.exact, noise, sparse);
+  const linalg::ShiftedOperator h(k.fast ? *k.fast : *k.exact, noise);
+  auto out = inference::log_determinant(h, *p.preconditioner, options, [&](const Iteration& it) {
+    return progress ? progress({"likelihood", -1, fmt::format("round {}", it.number)})
+                    : Action::proceed;
+  });
+  if (out.stop == StopReason::interrupted)
+    throw Interrupted("interrupted while estimating the likelihood");
+  return out;
+}
+
+struct Quadratic {
+  double value = 0;     // z'w + w'r
+  double unsolved = 0;  // at least r'H^-1 r
+};
+
+// z'H^-1 z = z'w + w'r + r'H^-1 r for z = y - A beta and r = z - H w.
+Quadratic quadratic_term(const inference::RegressionProblem& problem,
+                         const inference::Observations& data, const inference::Weights& weights,
+                         const linalg::LinearOperator& k, const linalg::Diagonal& noise) {
+  const Matrix basis = problem.basis(data.x);
+  const Vector z = basis.cols() > 0 ? Vector(data.y - basis * weights.beta) : data.y;
+  Matrix r(data.size(), 1);
+  k.apply(weights.w, r);
+  r = z - r;
+  noise.add_product(-1, weights.w, r);
+  return {z.dot(weights.w) + weights.w.dot(r.col(0)), noise.inverse_squares(r)(0)};
+}
+
+}  // namespace
+
+LikelihoodValue lanczos_likelihood(double rest, const inference::LogDeterminant& log_det,
+                                   Index probes, double unsolved) {
+  LikelihoodValue out;
+  out.known = true;
+  out.method = "lanczos";
+  out.value = rest - 0.5 * log_det.value;
+  out.probe_error = 0.5 * log_det.probe_error;
+  out.solver_error = 0.5 * (log_det.solver_error + unsolved);
+  const boost::math::students_t spread(static_cast<double>(probes - 1));
+  const double width = boost::math::quantile(spread, kUpper95) * out.probe_error + out.solver_error;
+  out.low = out.value - width;
+  out.high = out.value + width;
+  return out;
+}
+
+LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
+                                    const inference::Observations& data) {
+  LikelihoodValue out;
+  out.method = "none";
+  inference::Evidence evidence;
+  try {
+    evidence = inference::exact_evidence(problem, data, true);
+  } catch (const NotPositiveDefinite&) {
+    // The solve adds jitter and says so; the likelihood of H itself has no value.
+    out.reason = "H is not positive definite to rounding";
+    return out;
+  }
+  out.known = true;
+  out.value = out.low = out.high = evidence.value;
+  out.method = "cholesky";
+  out.rows = data.rows_before_merging();
+  out.gradient = evidence.gradient;
+  return out;
+}
+
+LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
+                                    const inference::Observations& data,
+                                    const inference::Weights& weights, std::uint64_t seed,
+                                    const ProgressCallback& progress) {
+  inference::LogDeterminantOptions options;
+  options.seed = seed;
+  if (takes_too_long(problem, data, options.probes))
+    return unknown("on so many rows it would take too long");
+  const linalg::Diagonal noise = data.noise.at(problem.noise);
+  const auto k = inference::make_operators(problem.kernel, data.x, OperatorKind::tiled,
+                                           precision_for(problem, data, noise));
+  const auto log_det = log_determinant(k, noise, options, progress);
+  if (log_det.stop != StopReason::converged || !log_det.positive)
+    return unknown("the solves that log|H| is estimated from did not converge");
+  const auto fit = quadratic_term(problem, data, weights, *k.exact, noise);
+  const double rest = -0.5 * fit.value -
+                      0.5 * static_cast<double>(data.size()) * std::log(2 * std::numbers::pi) +
+                      data.replicates.log_likelihood(problem.noise);
+  auto out = lanczos_likelihood(rest, log_det, options.probes, fit.unsolved);
+  out.rows = data.rows_before_merging();
+  return out;
+}
+
+}  // namespace mercer::models

@@ -1,0 +1,28 @@
+// The log marginal likelihood of what was learned: by Cholesky, or from products with an interval.
+//   Cost: a factorisation (N^3 flops); or some twenty block products with all rows.
+#pragma once
+
+#include <cstdint>
+
+#include "mercer/inference/log_determinant.hpp"
+#include "mercer/models/regression.hpp"
+
+namespace mercer::models {
+
+/// The likelihood with its gradient by Cholesky; unknown when H is not positive definite.
+LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
+                                    const inference::Observations& data);
+
+/// The likelihood of a problem that was solved iteratively, with an interval: the quadratic term
+/// from its weights, log|H| by Lanczos quadrature. Unknown where it would take too long.
+LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
+                                    const inference::Observations& data,
+                                    const inference::Weights& weights, std::uint64_t seed,
+                                    const ProgressCallback& progress);
+
+/// rest - log|.|/2 with its 95 % interval, from a log determinant by so many probes. `unsolved`: by
+/// how much twice the rest may be too large, because its solve was not exact.
+LikelihoodValue lanczos_likelihood(double rest, const inference::LogDeterminant& log_det,
+                                   Index probes, double unsolved = 0);
+
+}  // namespace mercer::models
