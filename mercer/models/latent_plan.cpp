@@ -1,30 +1,38 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/exact_laplace.hpp"
 #include "mercer/models/latent_training.hpp"
+#include "mercer/operators/stored_operator.hpp"
 
 namespace mercer::models {
 namespace {
 
-// An exact evaluation may take so long by estimate while learning on all rows.
-constexpr double kLongEvaluation = 2.0;
+// An exact evaluation may take so long by estimate while learning on all rows, and on those that
+// learning by solves begins with.
+constexpr double kLongEvaluation = 2.0, kShortEvaluation = 0.5;
 constexpr Index kMostExactRows = 4000, kLeastStartRows = 100;
 // Curvatures are about 1/4 for classes: the noise of the systems is about 4.
 constexpr double kTypicalNoise = 4.0;
+// K is stored where that is estimated to save a third of the time.
+constexpr double kStoredHandicap = 1.5;
 // A low-rank preconditioner of fewer columns than this is not worth having.
 constexpr Index kLeastRank = 20;
-// What learning usually takes: exact evaluations, products of a step by solves.
-constexpr double kEvaluations = 4, kProductsPerStep = 40, kCorrections = 5, kSteps = 40;
+// What learning usually takes: exact evaluations on few rows, on more, products of a step by
+// solves, and steps.
+constexpr double kFewEvaluations = 40, kEvaluations = 4, kProductsPerStep = 40, kCorrections = 4,
+                 kSteps = 40;
+constexpr Index kFewRows = 500;
 
-// Rows that an exact evaluation of so many functions can be asked for again and again.
-Index exact_rows(const inference::Speeds& speed, Index functions) {
+// Rows that an exact evaluation of so many functions takes so long for.
+Index exact_rows(const inference::Speeds& speed, Index functions, double seconds) {
   const double per_cube = inference::exact_laplace_flops(1000, functions) / 1e9;
-  const double cube = kLongEvaluation * speed.flops / per_cube;
-  return std::max<Index>(100, static_cast<Index>(std::cbrt(cube)));
+  const double cube = seconds * speed.flops / per_cube;
+  return std::clamp<Index>(static_cast<Index>(std::cbrt(cube)), 100, kMostExactRows);
 }
 
 // Blocks of vectors that an iterative run has at once: the latent functions times the probes.
@@ -66,11 +74,14 @@ class LatentPlanner {
   void need(double bytes) {
     plan_.peak_bytes = std::max(plan_.peak_bytes, plan_.base_bytes + bytes);
   }
-  Plan plan_with(const std::string& solver) const {
+  Plan plan_with(const std::string& solver, const std::string& op) const {
     auto method = method_;
     method.solver = solver;
+    method.op = op;
     return make_plan(kernel_, kTypicalNoise, x_, method, {}, PlanFor::solve);
   }
+  Plan plan_with(const std::string& solver) const { return plan_with(solver, method_.op); }
+  void store_where_it_pays();
   void plan_solve();
   void bound_rank(inference::SystemChoice& choice);
   void plan_learning();
@@ -95,6 +106,7 @@ void LatentPlanner::plan_solve() {
       refuse_memory(plan_, "a factorisation for every class", dense, "--solver cg or ");
     need(dense);
   } else {
+    store_where_it_pays();
     bound_rank(plan_.system);
   }
   plan_.train_system = plan_.system;
@@ -105,9 +117,48 @@ void LatentPlanner::plan_solve() {
   }
 }
 
+// Newton's method multiplies with K again and again, for all functions: with many inputs it is
+// quicker to store it than a plan for one solve knows.
+void LatentPlanner::store_where_it_pays() {
+  if (method_.op != "auto" || plan_.system.op == inference::OperatorKind::stored) return;
+  const auto speed = inference::nominal_speeds(kernel_, x_.cols());
+  const auto seconds = [&](inference::OperatorKind op) {
+    return kProductsPerStep *
+           inference::product_seconds(speed, n_, op, plan_.system.precision, functions_);
+  };
+  const auto pairs = 0.5 * static_cast<double>(n_) * static_cast<double>(n_);
+  const double stored =
+      seconds(inference::OperatorKind::stored) + pairs * speed.pair_seconds_double;
+  if (kStoredHandicap * stored > seconds(inference::OperatorKind::tiled)) return;
+  const auto precision = plan_.system.precision == inference::SolvePrecision::float64
+                             ? operators::Precision::float64
+                             : operators::Precision::float32;
+  const double bytes = operators::StoredOperator::bytes(n_, precision);
+  const double rest =
+      vector_bytes(n_, functions_, train_.probes) +
+      low_rank_bytes(n_, functions_,
+                     inference::latent_rank(n_, method_.preconditioning.rank.value_or(1000)));
+  if (bytes > kMostStored || !fits(bytes + rest)) return;
+  const auto with = plan_with(plan_.system.solver, "stored");
+  const auto chosen = std::find_if(with.rows.begin(), with.rows.end(),
+                                   [](const PlanRow& row) { return row.chosen; });
+  if (with.system.op != inference::OperatorKind::stored || chosen == with.rows.end()) return;
+  for (auto& row : plan_.rows) row.chosen = row.method == chosen->method;
+  plan_.system = with.system;
+  plan_.seconds = with.seconds;
+  plan_.peak_bytes = std::max(plan_.peak_bytes, with.peak_bytes);
+  plan_.reason =
+      fmt::format("The run solves by {}: K is stored, as it is multiplied with again and again.",
+                  chosen->method);
+}
+
 // The rank that fits beside the vectors of all functions.
 void LatentPlanner::bound_rank(inference::SystemChoice& choice) {
-  const double vectors = vector_bytes(n_, functions_, train_.train == "none" ? 1 : train_.probes);
+  double vectors = vector_bytes(n_, functions_, train_.train == "none" ? 1 : train_.probes);
+  if (choice.op == inference::OperatorKind::stored)
+    vectors += operators::StoredOperator::bytes(
+        n_, choice.precision == inference::SolvePrecision::float64 ? operators::Precision::float64
+                                                                   : operators::Precision::float32);
   if (!fits(vectors)) refuse_memory(plan_, "a block of vectors for every class", vectors, "");
   need(vectors);
   if (choice.preconditioner != "auto") return;
@@ -131,7 +182,7 @@ void LatentPlanner::plan_learning() {
   const auto room =
       static_cast<Index>(std::sqrt(std::max(0.0, plan_.budget_bytes - plan_.base_bytes) /
                                    inference::exact_laplace_bytes(1, functions_)));
-  const Index quick = std::min(exact_rows(speed, functions_), kMostExactRows);
+  const Index quick = exact_rows(speed, functions_, kLongEvaluation);
   plan_.train_rows = std::min(n_, train_.subset.value_or(n_));
   const bool exact =
       !descent && (train_.train == "lbfgs" || train_.subset || plan_.train_rows <= quick);
@@ -140,7 +191,7 @@ void LatentPlanner::plan_learning() {
     refuse_memory(plan_, fmt::format("learning by Cholesky on {} rows", plan_.train_rows),
                   inference::exact_laplace_bytes(plan_.train_rows, functions_),
                   "--train adam, a smaller --subset, or ");
-  const Index start = std::min({quick, room, n_});
+  const Index start = std::min({exact_rows(speed, functions_, kShortEvaluation), room, n_});
   plan_.start_rows = exact || descent || start < kLeastStartRows ? 0 : start;
   need(inference::exact_laplace_bytes(exact ? plan_.train_rows : plan_.start_rows, functions_));
   if (!exact && plan_.train_system.solver == "cholesky") {
@@ -152,18 +203,21 @@ void LatentPlanner::plan_learning() {
   row.fits = row.chosen = true;
   row.bytes = plan_.peak_bytes - plan_.base_bytes;
   const auto seconds_of = [&](Index rows) {
-    return inference::exact_laplace_flops(rows, functions_) / plan_.calibration.flops;
+    const auto one = [&](Index n) {
+      return inference::exact_laplace_flops(n, functions_) / plan_.calibration.flops;
+    };
+    return kFewEvaluations * one(std::min(rows, kFewRows)) + kEvaluations * one(rows);
   };
   if (exact) {
     row.method = fmt::format("exact evidence, {} rows", plan_.train_rows);
-    row.seconds = kEvaluations * seconds_of(plan_.train_rows);
+    row.seconds = seconds_of(plan_.train_rows);
     plan_.reason = fmt::format("Learning maximises the exact Laplace evidence of {} rows. ",
                                plan_.train_rows) +
                    plan_.reason;
   } else {
     row.method = fmt::format("{} on {} rows, gradients by solves", plan_.train_method, n_);
     row.seconds =
-        kEvaluations * seconds_of(plan_.start_rows) +
+        seconds_of(plan_.start_rows) +
         (descent ? train_.steps.value_or(static_cast<int>(kSteps)) : kCorrections) *
             kProductsPerStep *
             inference::product_seconds(plan_.calibration, n_, plan_.train_system.op,

@@ -79,6 +79,7 @@ class Trainer {
   optim::MinimizeResult climb(const inference::LatentData& rows, const Vector& start,
                               const std::string& stage, const Hint& hint);
   Matrix hessian(const inference::LatentData& rows, const Vector& theta);
+  Matrix mode_from(const inference::LatentData& few, Index more, const Vector& theta);
   Hint hint_from(const inference::LatentData& few, Index more, const Vector& theta);
   [[noreturn]] void interrupted();
   Vector learn_exactly();
@@ -253,22 +254,28 @@ Matrix Trainer::hessian(const inference::LatentData& rows, const Vector& theta) 
   return out.allFinite() ? Matrix(0.5 * (out + out.transpose())) : Matrix();
 }
 
+// The functions of few rows, as a of more; empty where they cannot be had.
+Matrix Trainer::mode_from(const inference::LatentData& few, Index more, const Vector& theta) {
+  auto problem = problem_;
+  problem.set_log_parameters(theta);
+  Matrix a = Matrix::Zero(more, few.functions());
+  try {
+    const auto mode = inference::exact_laplace(problem, few, false, exact_newton()).mode;
+    for (Index i = 0; i < few.size(); ++i)
+      a.row(more < data_.size() ? i : order_[static_cast<std::size_t>(i)]) = mode.a.row(i);
+  } catch (const NotPositiveDefinite&) {
+    return {};
+  } catch (const Interrupted&) {
+    interrupted();
+  }
+  return a;
+}
+
 // What few rows say to the climb on more: where their functions lie, and how the evidence bends.
 Trainer::Hint Trainer::hint_from(const inference::LatentData& few, Index more,
                                  const Vector& theta) {
   Hint hint;
-  auto problem = problem_;
-  problem.set_log_parameters(theta);
-  try {
-    const auto mode = inference::exact_laplace(problem, few, false, exact_newton()).mode;
-    hint.a = Matrix::Zero(more, few.functions());
-    for (Index i = 0; i < few.size(); ++i)
-      hint.a.row(more < data_.size() ? i : order_[static_cast<std::size_t>(i)]) = mode.a.row(i);
-  } catch (const NotPositiveDefinite&) {
-    hint.a.resize(0, 0);
-  } catch (const Interrupted&) {
-    interrupted();
-  }
+  hint.a = mode_from(few, more, theta);
   const double growth = static_cast<double>(more) / static_cast<double>(few.size());
   if (static_cast<double>(theta.size()) <= kSavedEvaluations * growth * growth * growth)
     hint.hessian = hessian(few, theta);
@@ -409,6 +416,9 @@ void Trainer::learn_by_solves(const Vector& start) {
     estimator.resume(state_);
     mode_.a = state_.mode;  // where the final mode is looked for from, if no step is left
     mode_.f = state_.latent;
+  } else if (plan_.start_rows > 0) {
+    estimator.resume(
+        {.mode = mode_from(rows(std::min(kStartRows, data_.size())), data_.size(), start)});
   }
   problem_.set_log_parameters(plan_.train_method == "newton" ? correct(estimator, start)
                                                              : descend(estimator, start));
