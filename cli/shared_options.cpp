@@ -137,10 +137,11 @@ void add_method_options(Arguments& arguments, models::MethodOptions& options, bo
 void add_train_options(Arguments& arguments, models::TrainOptions& options) {
   arguments.group("Learning");
   arguments.option("--train", "HOW", options.train,
-                   "auto | lbfgs | adam | adagrad | vecchia | none (keep the given\n"
-                   "hyperparameters). Above a few thousand rows gradients come from\n"
-                   "solves: lbfgs corrects the Vecchia likelihood by exact gradients,\n"
-                   "adam and adagrad follow them, vecchia does without");
+                   "auto | lbfgs | newton | adam | adagrad | vecchia | none (keep the\n"
+                   "given hyperparameters). Above a few thousand rows gradients come\n"
+                   "from solves: lbfgs corrects the Vecchia likelihood by them, newton\n"
+                   "(not for Gaussian noise) the curvature of fewer rows, adam and\n"
+                   "adagrad follow them, vecchia does without");
   arguments.option("--steps", "I", options.steps,
                    "steps at most, per start [default: 100; 40 of adam and adagrad\nwith a "
                    "likelihood that is not Gaussian]");

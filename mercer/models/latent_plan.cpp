@@ -178,6 +178,7 @@ void LatentPlanner::bound_rank(inference::SystemChoice& choice) {
 
 void LatentPlanner::plan_learning() {
   const bool descent = train_.train == "adam" || train_.train == "adagrad";
+  const bool by_solves = descent || train_.train == "newton";
   const auto speed = inference::nominal_speeds(kernel_, x_.cols());
   const auto room =
       static_cast<Index>(std::sqrt(std::max(0.0, plan_.budget_bytes - plan_.base_bytes) /
@@ -185,13 +186,14 @@ void LatentPlanner::plan_learning() {
   const Index quick = exact_rows(speed, functions_, kLongEvaluation);
   plan_.train_rows = std::min(n_, train_.subset.value_or(n_));
   const bool exact =
-      !descent && (train_.train == "lbfgs" || train_.subset || plan_.train_rows <= quick);
+      !by_solves && (train_.train == "lbfgs" || train_.subset || plan_.train_rows <= quick);
   plan_.train_method = exact ? "exact" : descent ? train_.train : "newton";
   if (exact && plan_.train_rows > room)
     refuse_memory(plan_, fmt::format("learning by Cholesky on {} rows", plan_.train_rows),
                   inference::exact_laplace_bytes(plan_.train_rows, functions_),
                   "--train adam, a smaller --subset, or ");
-  const Index start = std::min({exact_rows(speed, functions_, kShortEvaluation), room, n_});
+  Index start = std::min({exact_rows(speed, functions_, kShortEvaluation), room, n_});
+  if (train_.train == "newton") start = std::min(start, std::max(kLeastStartRows, n_ / 4));
   plan_.start_rows = exact || descent || start < kLeastStartRows ? 0 : start;
   need(inference::exact_laplace_bytes(exact ? plan_.train_rows : plan_.start_rows, functions_));
   if (!exact && plan_.train_system.solver == "cholesky") {

@@ -67,6 +67,10 @@ class Trainer {
                ? data_
                : data_.rows(std::span(order_).first(static_cast<std::size_t>(count)));
   }
+  // Of y, in what is learned from.
+  double entries() const {
+    return static_cast<double>(plan_.train_rows) * static_cast<double>(data_.functions());
+  }
   void set_bounds();
   Vector random_start(int index) const;
   // Of a climb on more rows, from fewer; either may be empty.
@@ -321,7 +325,7 @@ optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimat
     return progress_({"learn (all rows)", -1, fmt::format("solving for step {}", step + 1), true});
   });
   if (estimate.gradient.size() == 0) return {};
-  const double share = 1 / static_cast<double>(data_.y.size());
+  const double share = 1 / entries();
   optim::NoisyGradient out{-share * estimate.gradient, share * estimate.standard_error};
   TrainStep record;
   record.number = step + 1;
@@ -337,8 +341,6 @@ optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimat
   report_.history.push_back(record);
   report_.gradient = estimate.gradient;
   if (estimate.standard_error.size() > 0) report_.standard_error = estimate.standard_error;
-  mode_.a = estimate.mode.a;
-  mode_.f = estimate.mode.f;
   history_.conservativeResize(2 * p, step + 1);
   history_.col(step).head(p) = out.gradient;
   history_.col(step).tail(p) = out.standard_error.size() > 0
@@ -387,8 +389,7 @@ Vector Trainer::correct(inference::LaplaceGradient& estimator, const Vector& sta
   if (bend.size() == 0) bend = kTypicalCurvature * Matrix::Identity(start.size(), start.size());
   optim::QuasiNewtonOptions options;
   options.steps = options_.steps.value_or(kCorrections);
-  options.gain_tolerance = kGainBySolves / static_cast<double>(data_.y.size());
-  const auto entries = static_cast<double>(data_.y.size());
+  options.gain_tolerance = kGainBySolves / entries();
   const auto result = optim::quasi_newton(
       [&](ConstVectorView theta, int step) {
         return noisy_gradient(estimator, theta, step, kTightTolerance, true);
@@ -397,8 +398,8 @@ Vector Trainer::correct(inference::LaplaceGradient& estimator, const Vector& sta
       [&](const optim::QuasiNewtonStep& step) {
         if (step.accepted) tell(step.theta);
         if (!report_.history.empty() && report_.history.back().number == step.number) {
-          report_.history.back().predicted_gain = entries * step.gain;
-          report_.history.back().noise_gain = entries * step.noise;
+          report_.history.back().predicted_gain = entries() * step.gain;
+          report_.history.back().noise_gain = entries() * step.noise;
         }
         return goes_on(step.number, options.steps) ? Action::proceed : Action::stop;
       });
@@ -411,17 +412,19 @@ void Trainer::learn_by_solves(const Vector& start) {
   options.probes = options_.probes;
   options.system = plan_.train_system;
   options.seed = seed_;
-  inference::LaplaceGradient estimator(data_, options);
-  if (history_.cols() > 0) {
+  const auto chosen = rows(plan_.train_rows);
+  inference::LaplaceGradient estimator(chosen, options);
+  if (history_.cols() > 0)
     estimator.resume(state_);
-    mode_.a = state_.mode;  // where the final mode is looked for from, if no step is left
-    mode_.f = state_.latent;
-  } else if (plan_.start_rows > 0) {
+  else if (plan_.start_rows > 0)
     estimator.resume(
-        {.mode = mode_from(rows(std::min(kStartRows, data_.size())), data_.size(), start)});
-  }
+        {.mode = mode_from(rows(std::min(kStartRows, chosen.size())), chosen.size(), start)});
   problem_.set_log_parameters(plan_.train_method == "newton" ? correct(estimator, start)
                                                              : descend(estimator, start));
+  if (chosen.size() == data_.size()) {  // where the final mode is looked for from
+    mode_.a = estimator.state().mode;
+    mode_.f = estimator.state().latent;
+  }
   if (report_.stop == StopReason::interrupted) write_checkpoint();
 }
 

@@ -127,7 +127,7 @@ void check(const VarianceOptions& options) {
 void check(const TrainOptions& options) {
   validate(options);
   check_choice("training method", options.train,
-               {"auto", "lbfgs", "adam", "adagrad", "vecchia", "none"});
+               {"auto", "lbfgs", "newton", "adam", "adagrad", "vecchia", "none"});
   if (options.probes < 2)
     throw InvalidArgument("--probes must be at least 2: their spread is the error of a gradient");
   if (options.probe_kind != "auto") inference::probe_kind(options.probe_kind);

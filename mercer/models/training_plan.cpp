@@ -230,6 +230,10 @@ void take_subset(const Ways& w, Plan& plan) {
 
 void plan_training(const kernels::Kernel& kernel, const MethodOptions& method,
                    const TrainOptions& train, Plan& plan) {
+  if (train.train == "newton")
+    throw InvalidArgument(
+        "--train newton is for classes, counts and outliers; with Gaussian noise --train lbfgs "
+        "does better: it corrects the Vecchia likelihood by exact gradients");
   auto w = find_ways({kernel, method, plan.n, plan.d, plan.calibration}, train, plan);
   const bool exact_allowed = train.train == "auto" || train.train == "lbfgs";
   // Above a few thousand rows, five gradients by solves take less than sixty by Cholesky.
