@@ -44,6 +44,9 @@ RpCholesky::RpCholesky(const operators::KernelOperator& k, const RpCholeskyOptio
   cumulative_.resize(n);
   update_residual(0, 0);
   trace_ = residual_trace_;
+  if (!std::isfinite(trace_))  // draws are made from sums
+    throw InvalidArgument(
+        "rpcholesky: the variances of the kernel are too large to be added up; scale the data");
   reserve(std::min(options.rank, n));
 }
 

@@ -72,6 +72,7 @@ class Newton {
   /// r = g - a, K r, and the bound; true when it is small enough.
   bool measure();
   SystemReport find_direction(const Observer& observer);
+  void finish(bool done);
   /// a and f of function j move along its direction as far as psi rises; false: not at all.
   bool move(Index j);
 
@@ -191,6 +192,24 @@ bool Newton::move(Index j) {
   return false;
 }
 
+void Newton::finish(bool done) {
+  // What is reported is that of a itself, not of sums of steps.
+  if (mode_.steps > 0 && mode_.stop != StopReason::interrupted) {
+    system_.multiply(mode_.a, ka_);
+    mode_.f = ka_.rowwise() + data_.offset.transpose();
+    local_ = evaluate(problem_, data_, mode_.f);
+    done = measure();
+  }
+  if (done && mode_.stop != StopReason::interrupted) mode_.stop = StopReason::converged;
+  // Sums of steps had converged, a itself is as good as rounding allows.
+  if (!done && mode_.stop == StopReason::iteration_limit && mode_.steps < options_.max_steps)
+    mode_.stop = StopReason::stagnation;
+  mode_.w = local_.w;
+  mode_.log_density = local_.log_density.sum();
+  mode_.quadratic = column_dots(mode_.a, ka_).sum();
+  system_.set_curvature(mode_.w);
+}
+
 LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
   const auto products = system_.products();
   begin(std::move(start), observer);
@@ -235,21 +254,7 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
       break;
     }
   }
-  // What is reported is that of a itself, not of sums of steps.
-  if (mode_.steps > 0 && mode_.stop != StopReason::interrupted) {
-    system_.multiply(mode_.a, ka_);
-    mode_.f = ka_.rowwise() + data_.offset.transpose();
-    local_ = evaluate(problem_, data_, mode_.f);
-    done = measure();
-  }
-  if (done && mode_.stop != StopReason::interrupted) mode_.stop = StopReason::converged;
-  // Sums of steps had converged, a itself is as good as rounding allows.
-  if (!done && mode_.stop == StopReason::iteration_limit && mode_.steps < options_.max_steps)
-    mode_.stop = StopReason::stagnation;
-  mode_.w = local_.w;
-  mode_.log_density = local_.log_density.sum();
-  mode_.quadratic = column_dots(mode_.a, ka_).sum();
-  system_.set_curvature(mode_.w);
+  finish(done);
   mode_.matvecs = system_.products() - products;
   return std::move(mode_);
 }

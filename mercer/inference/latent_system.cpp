@@ -264,7 +264,9 @@ void IterativeLatentSystem::Impl::factor_kernel() {
 }
 
 void IterativeLatentSystem::Impl::precondition(ConstMatrixView w) {
-  if (choice.preconditioner == "none") return;
+  // A kernel that is zero everywhere has no factor, and B = I needs none.
+  if (choice.preconditioner == "none" || (choice.preconditioner == "auto" && low_rank.size() == 0))
+    return;
   std::vector<std::unique_ptr<linalg::Preconditioner>> parts;
   Matrix scale;
   if (low_rank.size() > 0) {

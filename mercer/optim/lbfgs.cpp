@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <lbfgs.h>
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -14,6 +13,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
+#include "mercer/optim/axes.hpp"
 
 namespace mercer::optim {
 namespace {
@@ -29,7 +29,6 @@ enum Ending {
   nothing_to_gain = 4
 };
 constexpr double kLongestStep = 1;  // of a first step by a known Hessian, along each of its axes
-constexpr double kFlat = 1e-8;      // curvatures below this share of the largest are none
 
 /// The other side of the C callbacks. No exception may pass through the library: it waits here.
 class Run {
@@ -139,18 +138,12 @@ void Run::scale(const Vector& z) {
   Matrix h = slope.asDiagonal() * (0.5 * (options_.hessian + options_.hessian.transpose())) *
              slope.asDiagonal();
   h.diagonal() += box_.bend(z).cwiseProduct(result_.gradient);
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(h);
-  const Vector along = eigen.eigenvectors().transpose() * g;
-  // Where it is flat or bends the wrong way, a step has this length at most.
-  const Vector steep =
-      eigen.eigenvalues()
-          .cwiseMax(along.cwiseAbs() / kLongestStep)
-          .cwiseMax(kFlat * std::max(eigen.eigenvalues().cwiseAbs().maxCoeff(), kFlat));
-  const Vector unit = steep.cwiseSqrt().cwiseInverse();
-  const double length = unit.cwiseProduct(along).norm();
+  const auto axes = positive_axes(h, g, kLongestStep);
+  const Vector unit = axes.curvature.cwiseSqrt().cwiseInverse();
+  const double length = unit.cwiseProduct(axes.slope).norm();
   if (!(length > 0)) return;
   origin_ = z;
-  axes_ = length * eigen.eigenvectors() * unit.asDiagonal();
+  axes_ = length * axes.directions * unit.asDiagonal();
   steepness_ = length * length;
   first_.emplace(value, axes_.transpose() * g);
 }

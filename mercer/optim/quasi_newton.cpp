@@ -6,12 +6,12 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/optim/axes.hpp"
 
 namespace mercer::optim {
 namespace {
 
-constexpr double kWorse = 2;    // a step after which so many times the gain is left went too far
-constexpr double kFlat = 1e-8;  // curvatures below this share of the largest are none
+constexpr double kWorse = 2;  // a step after which so many times the gain is left went too far
 constexpr double kSignificant = 2;  // standard errors
 constexpr double kDamping = 0.2;    // Powell's: y's is at least this share of s'H s
 
@@ -30,7 +30,6 @@ class Search {
     double gain = 0, noise = 0;
     double sure = 0;  // gain along directions whose slope is more than noise
   };
-  void make_positive(const Vector& gradient);
   void judge(Point& p) const;
   void learn(const Vector& s, const Vector& y);
 
@@ -39,16 +38,6 @@ class Search {
   const QuasiNewtonOptions& options_;
   Matrix hessian_;
 };
-
-// What it says of directions without curvature is how far to go at most.
-void Search::make_positive(const Vector& gradient) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(hessian_);
-  const Vector along = eigen.eigenvectors().transpose() * gradient;
-  const double top = std::max(eigen.eigenvalues().cwiseAbs().maxCoeff(), kFlat);
-  const Vector steep =
-      eigen.eigenvalues().cwiseMax(along.cwiseAbs() / options_.longest_step).cwiseMax(kFlat * top);
-  hessian_ = eigen.eigenvectors() * steep.asDiagonal() * eigen.eigenvectors().transpose();
-}
 
 // The step from p with what is known of the Hessian now, and what it may gain. Parameters at a
 // bound that the gradient pushes against stay there.
@@ -115,7 +104,8 @@ QuasiNewtonResult Search::run(Vector theta, Matrix hessian,
       here.estimate.standard_error = best.estimate.standard_error;  // about the same
     const bool first = k == 0;
     if (first) {
-      make_positive(here.estimate.gradient);
+      const auto axes = positive_axes(hessian_, here.estimate.gradient, options_.longest_step);
+      hessian_ = axes.directions * axes.curvature.asDiagonal() * axes.directions.transpose();
     } else {
       learn(here.theta - best.theta, here.estimate.gradient - best.estimate.gradient);
       judge(best);

@@ -168,6 +168,15 @@ TEST(RpCholesky, OnePointAndBadOptions) {
   EXPECT_THROW(rpcholesky(gp.kernel_operator, {.block = 0}), InvalidArgument);
 }
 
+// Every variance is a number, their sum is not: nothing could be drawn in proportion to them.
+TEST(RpCholesky, VariancesTooLargeToAddUpAreRefused) {
+  const auto gp = small_gp({.num_points = 30});
+  auto kernel = gp.kernel_operator.kernel();
+  kernel.set_all_variances(1e308);
+  const testing::ReferenceKernelOperator k(kernel, gp.kernel_operator.points());
+  EXPECT_THROW(rpcholesky(k, {.rank = 5}), InvalidArgument);
+}
+
 // With weights it is the same method on W^1/2 K W^1/2, whose factor is W^1/2 F.
 TEST(RpCholesky, WeightsScaleTheKernel) {
   const auto gp = small_gp({.num_points = 120, .kernel = "matern32:iso"});
