@@ -209,14 +209,7 @@ std::string training_line(const models::FitResult& result) {
       text += plural(training.surrogate_evaluations, "evaluation") + " of the Vecchia likelihood";
     text += fmt::format(": {}\n", to_string(training.stop));
   }
-  if (!training.history.empty() && training.history.back().predicted_gain)
-    text += fmt::format(
-        "             at the last gradient {} of log likelihood were still to be gained; its "
-        "noise\n"
-        "             alone would show {}\n",
-        number(*training.history.back().predicted_gain, 3),
-        number(training.history.back().noise_gain.value_or(0), 3));
-  return text + bounds_text(training);
+  return text + gain_text(training, "log likelihood") + bounds_text(training);
 }
 
 std::string fit_text(const FitCommand& command, const FitRun& run) {

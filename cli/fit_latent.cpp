@@ -125,7 +125,7 @@ std::string training_text(const models::LatentFitResult& result) {
         fmt::format("{}{} on {} rows: {}: {}\n", training.evaluations > 0 ? "             " : "",
                     result.plan.train_method, count(result.plan.train_rows),
                     gradients_text(training, "gradient", " by solves"), to_string(training.stop));
-  return text + bounds_text(training);
+  return text + gain_text(training, "log evidence") + bounds_text(training);
 }
 
 std::string fit_text(const FitCommand& command, const LatentRun& run) {

@@ -15,6 +15,15 @@ std::string gradients_text(const models::TrainReport& training, const char* noun
   return text;
 }
 
+std::string gain_text(const models::TrainReport& training, const char* of) {
+  if (training.history.empty() || !training.history.back().predicted_gain) return "";
+  return fmt::format(
+      "             at the last gradient {} of {} were still to be gained; its noise\n"
+      "             alone would show {}\n",
+      number(*training.history.back().predicted_gain, 3), of,
+      number(training.history.back().noise_gain.value_or(0), 3));
+}
+
 std::string bounds_text(const models::TrainReport& training) {
   if (training.bounds_hit.empty()) return "";
   return fmt::format("             at the edge of the allowed range: {}\n",
@@ -34,6 +43,10 @@ void tell_learning(const Arguments& arguments, const models::Plan& plan,
         "{} of {} while learning came from solves that missed their tolerance; allow more "
         "--max-iterations, or try another --preconditioner",
         training.loose_gradients, plural(training.gradients(), "gradient")));
+  if (plan.train_method == "newton" && training.stop == StopReason::iteration_limit)
+    console.warn(
+        "learning ended at its limit of steps, not at a maximum; allow more with --steps, or "
+        "--train lbfgs where that many rows can be factored");
   if (plan.trains && training.stop == StopReason::breakdown)
     console.warn(
         "learning broke down, because a value or a gradient was not a finite number: the "

@@ -12,6 +12,8 @@ namespace mercer::cli {
 /// "12 gradients by solves, 5 of them from the checkpoint", with this noun and what follows it.
 std::string gradients_text(const models::TrainReport& training, const char* noun,
                            const char* after = "");
+/// What the last gradient says is left to gain, and how much of that is noise; or nothing.
+std::string gain_text(const models::TrainReport& training, const char* of);
 /// A line about parameters that learning would have taken further, or nothing.
 std::string bounds_text(const models::TrainReport& training);
 

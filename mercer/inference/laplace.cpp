@@ -160,7 +160,10 @@ SystemReport Newton::solve(const Matrix& w, const Matrix& v, const Observer& obs
   s_ = Matrix::Zero(n, c);
   const Eigen::Map<const Matrix> b(b_.data(), n * c, 1);
   Eigen::Map<Matrix> s(s_.data(), n * c, 1);
-  return system_.solve(b, s, solve_tolerance_, observer);
+  const Observer within = [&](const Iteration& it) {
+    return observer({mode_.steps + 1, it.value, it.target, it.seconds});
+  };
+  return system_.solve(b, s, solve_tolerance_, observer ? within : Observer());
 }
 
 SystemReport Newton::find_direction(const Observer& observer) {

@@ -84,7 +84,8 @@ struct LaplaceMode {
 
 /// From `start` (zero when its a is empty; its f, where there is one, may be that of another
 /// kernel's mode). On return the system's curvature is that of the mode.
-/// The observer is told the bound after every step.
+/// The observer is told the bound after every step, and the residual within one; the number is that
+/// of the step.
 LaplaceMode find_mode(const LatentProblem& problem, const LatentData& data, LatentSystem& system,
                       LaplaceMode start, const NewtonOptions& options,
                       const Observer& observer = {});

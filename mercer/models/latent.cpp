@@ -166,7 +166,9 @@ Solved solve(const inference::LatentProblem& problem, const inference::LatentDat
   out.system = make_system(problem, data.x, choice);
   out.mode = inference::find_mode(
       problem, data, *out.system, std::move(start), options, [&](const Iteration& it) {
-        return progress ? progress({"solve", -1, fmt::format("Newton step {}", it.number)})
+        return progress ? progress({"solve", -1,
+                                    fmt::format("Newton step {}, {:.1e}, to fall below {:.1e}",
+                                                it.number, it.value, it.target)})
                         : Action::proceed;
       });
   if (out.mode.stop == StopReason::interrupted)
@@ -315,14 +317,6 @@ inference::LatentData latent_data(const data::Dataset& data, const Classes& clas
   return out;
 }
 
-// Of a descent, those that its checkpoint answered. They are numbered on; where none is left to
-// take, all exact evaluations, which come first, were answered too.
-int resumed_gradients(const TrainReport& report, const Plan& plan) {
-  if (plan.train_method == "exact") return 0;
-  if (!report.history.empty()) return report.history.front().number - 1;
-  return std::max(0, report.resumed_evaluations - report.evaluations);
-}
-
 void report(const Solved& solved, LatentFitResult& result) {
   result.stop = solved.mode.stop;
   result.newton_steps = solved.mode.steps;
@@ -402,7 +396,6 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
                                 run_identity(data, options, result.plan), progress, on_step);
     problem = std::move(trained.problem);
     result.training = std::move(trained.report);
-    result.training.resumed_gradients = resumed_gradients(result.training, result.plan);
     start = std::move(trained.mode);
   }
 

@@ -27,6 +27,9 @@ constexpr Index kLeastRank = 20;
 constexpr double kFewEvaluations = 40, kEvaluations = 4, kProductsPerStep = 40, kCorrections = 4,
                  kSteps = 40;
 constexpr Index kFewRows = 500;
+// With more parameters than this the noise of a few probes is too much for Newton's steps: Adam
+// averages it.
+constexpr Index kMostDirections = 8;
 
 // Rows that an exact evaluation of so many functions takes so long for.
 Index exact_rows(const inference::Speeds& speed, Index functions, double seconds) {
@@ -187,13 +190,15 @@ void LatentPlanner::plan_learning() {
   plan_.train_rows = std::min(n_, train_.subset.value_or(n_));
   const bool exact =
       !by_solves && (train_.train == "lbfgs" || train_.subset || plan_.train_rows <= quick);
-  plan_.train_method = exact ? "exact" : descent ? train_.train : "newton";
+  const bool newton =
+      train_.train == "newton" || (!descent && kernel_.num_parameters() <= kMostDirections);
+  plan_.train_method = exact ? "exact" : descent ? train_.train : newton ? "newton" : "adam";
   if (exact && plan_.train_rows > room)
     refuse_memory(plan_, fmt::format("learning by Cholesky on {} rows", plan_.train_rows),
                   inference::exact_laplace_bytes(plan_.train_rows, functions_),
-                  "--train adam, a smaller --subset, or ");
+                  "--train newton or adam, a smaller --subset, or ");
   Index start = std::min({exact_rows(speed, functions_, kShortEvaluation), room, n_});
-  if (train_.train == "newton") start = std::min(start, std::max(kLeastStartRows, n_ / 4));
+  start = std::min({start, plan_.train_rows, std::max(kLeastStartRows, plan_.train_rows / 4)});
   plan_.start_rows = exact || descent || start < kLeastStartRows ? 0 : start;
   need(inference::exact_laplace_bytes(exact ? plan_.train_rows : plan_.start_rows, functions_));
   if (!exact && plan_.train_system.solver == "cholesky") {
@@ -217,17 +222,18 @@ void LatentPlanner::plan_learning() {
                                plan_.train_rows) +
                    plan_.reason;
   } else {
-    row.method = fmt::format("{} on {} rows, gradients by solves", plan_.train_method, n_);
+    row.method =
+        fmt::format("{} on {} rows, gradients by solves", plan_.train_method, plan_.train_rows);
     row.seconds =
         seconds_of(plan_.start_rows) +
-        (descent ? train_.steps.value_or(static_cast<int>(kSteps)) : kCorrections) *
+        (newton ? kCorrections : train_.steps.value_or(static_cast<int>(kSteps))) *
             kProductsPerStep *
-            inference::product_seconds(plan_.calibration, n_, plan_.train_system.op,
+            inference::product_seconds(plan_.calibration, plan_.train_rows, plan_.train_system.op,
                                        plan_.train_system.precision, functions_ * train_.probes);
     plan_.reason =
         fmt::format(
-            "Learning is by {} on gradients by solves from all {} rows{}. ",
-            descent ? plan_.train_method : "Newton's steps", plan_.train_rows,
+            "Learning is by {} on gradients by solves from {} rows{}. ",
+            newton ? "Newton's steps" : plan_.train_method, plan_.train_rows,
             plan_.start_rows > 0 ? fmt::format(", begun exactly on {}", plan_.start_rows) : "") +
         plan_.reason;
   }
@@ -239,7 +245,7 @@ Plan LatentPlanner::run() {
   if (train_.train == "vecchia")
     throw InvalidArgument(
         "--train vecchia is the likelihood of numbers with Gaussian noise; with another likelihood "
-        "give auto, lbfgs, adam, adagrad or none");
+        "give auto, lbfgs, newton, adam, adagrad or none");
   plan_solve();
   plan_.trains = train_.train != "none";
   if (plan_.trains) plan_learning();

@@ -238,19 +238,17 @@ Matrix Trainer::hessian(const inference::LatentData& rows, const Vector& theta) 
   Vector here = Vector::Zero(p), there = here;
   Matrix out(p, p);
   try {
-    f(theta, here);
+    if (!std::isfinite(f(theta, here))) return {};
     for (Index i = 0; i < p; ++i) {
       Vector moved = theta;
       const double step = theta(i) + kDifference > box_.upper()(i) ? -kDifference : kDifference;
       moved(i) += step;
-      f(moved, there);
+      if (!std::isfinite(f(moved, there))) return {};
       out.col(i) = (there - here) / step;
       if (progress_ &&
           progress_({"learn (curvature)", static_cast<double>(i) / p, ""}) == Action::stop)
         interrupted();
     }
-  } catch (const NotPositiveDefinite&) {
-    return {};
   } catch (const Interrupted&) {
     interrupted();
   }
@@ -263,10 +261,12 @@ Matrix Trainer::mode_from(const inference::LatentData& few, Index more, const Ve
   auto problem = problem_;
   problem.set_log_parameters(theta);
   Matrix a = Matrix::Zero(more, few.functions());
+  // All rows are as they come, fewer are the first of a random order.
+  const bool in_order = more < data_.size() || few.size() == data_.size();
   try {
     const auto mode = inference::exact_laplace(problem, few, false, exact_newton()).mode;
     for (Index i = 0; i < few.size(); ++i)
-      a.row(more < data_.size() ? i : order_[static_cast<std::size_t>(i)]) = mode.a.row(i);
+      a.row(in_order ? i : order_[static_cast<std::size_t>(i)]) = mode.a.row(i);
   } catch (const NotPositiveDefinite&) {
     return {};
   } catch (const Interrupted&) {
@@ -304,7 +304,6 @@ Vector Trainer::learn_exactly() {
   report_.restarts = options_.restarts;
   if (most > few) best = climb(rows(most), best, "learn", hint_from(first_rows, most, best)).theta;
   if (most == data_.size()) mode_.a = warm_;
-  report_.resumed_evaluations = static_cast<int>(log_.num_replayed());
   return best;
 }
 
@@ -313,7 +312,7 @@ optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimat
                                              bool measure) {
   const Index p = theta.size();
   if (step < history_.cols()) {  // answered from the checkpoint
-    ++report_.resumed_evaluations;
+    ++report_.resumed_gradients;
     const Vector error = history_.col(step).tail(p);
     return {history_.col(step).head(p), error.allFinite() ? error : Vector()};
   }
@@ -384,8 +383,10 @@ Vector Trainer::descend(inference::LaplaceGradient& estimator, const Vector& sta
 // Newton's steps with the Hessian of fewer rows, which the gradients on all rows correct. With the
 // same probes every time they are those of one function, close to the evidence.
 Vector Trainer::correct(inference::LaplaceGradient& estimator, const Vector& start) {
-  const bool few = start.size() > kMostDirections || plan_.start_rows == 0;
-  Matrix bend = hessian(rows(few ? std::min(kStartRows, data_.size()) : plan_.start_rows), start);
+  const bool few = start.size() > kMostDirections;
+  Matrix bend;
+  if (plan_.start_rows > 0)
+    bend = hessian(rows(few ? std::min(kStartRows, plan_.start_rows) : plan_.start_rows), start);
   if (bend.size() == 0) bend = kTypicalCurvature * Matrix::Identity(start.size(), start.size());
   optim::QuasiNewtonOptions options;
   options.steps = options_.steps.value_or(kCorrections);
@@ -418,7 +419,7 @@ void Trainer::learn_by_solves(const Vector& start) {
     estimator.resume(state_);
   else if (plan_.start_rows > 0)
     estimator.resume(
-        {.mode = mode_from(rows(std::min(kStartRows, chosen.size())), chosen.size(), start)});
+        {.mode = mode_from(rows(std::min(kStartRows, plan_.start_rows)), chosen.size(), start)});
   problem_.set_log_parameters(plan_.train_method == "newton" ? correct(estimator, start)
                                                              : descend(estimator, start));
   if (chosen.size() == data_.size()) {  // where the final mode is looked for from
@@ -475,6 +476,7 @@ LatentTraining Trainer::run() {
     if (box_.hit(i, found(i)) != 0)
       report_.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
   if (!options_.checkpoint.empty()) write_checkpoint();
+  report_.resumed_evaluations = static_cast<int>(log_.num_replayed()) + report_.resumed_gradients;
   report_.seconds = timer_.seconds() - outside_;
   return {std::move(problem_), std::move(mode_), std::move(report_)};
 }

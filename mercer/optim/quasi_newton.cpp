@@ -11,9 +11,9 @@
 namespace mercer::optim {
 namespace {
 
-constexpr double kWorse = 2;  // a step after which so many times the gain is left went too far
-constexpr double kSignificant = 2;  // standard errors
-constexpr double kDamping = 0.2;    // Powell's: y's is at least this share of s'H s
+// Slopes below this share of their standard error are none; the error is known roughly only.
+constexpr double kSignificant = 1.0 / 3;
+constexpr double kDamping = 0.2;  // Powell's: y's is at least this share of s'H s
 
 class Search {
  public:
@@ -70,12 +70,14 @@ void Search::judge(Point& p) const {
       p.sure += 0.5 * along(i) * along(i) / steep(i);
 }
 
-// BFGS, damped where the gradient says that H is not positive along s.
+// BFGS, damped where the gradient says that H is much smaller along s; where it is not even
+// positive there is nothing to learn for a positive H.
 void Search::learn(const Vector& s, const Vector& y) {
   const Vector hs = hessian_ * s;
   const double shs = s.dot(hs);
   if (!(shs > 0)) return;
   const double sy = s.dot(y);
+  if (!(sy > 0)) return;
   const double t = sy >= kDamping * shs ? 1.0 : (1 - kDamping) * shs / (shs - sy);
   const Vector r = t * y + (1 - t) * hs;
   hessian_ += r * r.transpose() / s.dot(r) - hs * hs.transpose() / shs;
@@ -103,6 +105,10 @@ QuasiNewtonResult Search::run(Vector theta, Matrix hessian,
     if (here.estimate.standard_error.size() == 0)
       here.estimate.standard_error = best.estimate.standard_error;  // about the same
     const bool first = k == 0;
+    // The trapezoidal rule for what the objective changed by: gradients are all there is.
+    const bool accepted =
+        first ||
+        (here.theta - best.theta).dot(here.estimate.gradient + best.estimate.gradient) <= 0;
     if (first) {
       const auto axes = positive_axes(hessian_, here.estimate.gradient, options_.longest_step);
       hessian_ = axes.directions * axes.curvature.asDiagonal() * axes.directions.transpose();
@@ -111,7 +117,6 @@ QuasiNewtonResult Search::run(Vector theta, Matrix hessian,
       judge(best);
     }
     judge(here);
-    const bool accepted = first || here.gain <= kWorse * best.gain;
     length = accepted ? 1.0 : 0.5 * length;
     if (accepted) best = here;
     out.theta = best.theta;

@@ -57,15 +57,14 @@ TEST(QuasiNewton, EndsWhereTheGradientIsNoise) {
   };
   const auto result = quasi_newton(noisy, Vector::Constant(1, 0.9), Matrix::Identity(1, 1), {}, {});
   EXPECT_EQ(result.stop, StopReason::converged);
-  EXPECT_LE(result.gain, 4 * result.noise);
-  EXPECT_NEAR(result.noise, 0.005, 0.003);
+  EXPECT_LE(result.gain, result.noise);
   EXPECT_LT(std::abs(result.theta(0)), 0.6);
 }
 
 TEST(QuasiNewton, AFlatDirectionFullOfNoiseDoesNotHideTheOthers) {
   // x_1 has no curvature to speak of, but a noisy slope; x_0 has 2 to gain.
   const NoisyObjective noisy = [](ConstVectorView x, int) -> NoisyGradient {
-    return {Vector{{2 * x(0), 0.01}}, Vector{{0.01, 0.5}}};
+    return {Vector{{2 * x(0), 0.01 + 1e-3 * x(1)}}, Vector{{0.01, 0.5}}};
   };
   Matrix hessian = Matrix::Zero(2, 2);
   hessian(0, 0) = 2;
@@ -74,6 +73,23 @@ TEST(QuasiNewton, AFlatDirectionFullOfNoiseDoesNotHideTheOthers) {
   EXPECT_EQ(result.stop, StopReason::converged);
   EXPECT_GT(result.noise, 1);
   EXPECT_NEAR(result.theta(0), 0, 0.02);
+}
+
+// f = (x^2 - 4)^2 / 16 + y^2 / 2 from a place where it bends the wrong way: gradients grow at
+// first.
+TEST(QuasiNewton, LeavesAPlaceThatBendsTheWrongWay) {
+  const NoisyObjective f = [](ConstVectorView x, int) -> NoisyGradient {
+    return {Vector{{0.25 * x(0) * (x(0) * x(0) - 4), x(1)}}, Vector()};
+  };
+  for (const double bend : {-1.0, 0.3, 1.0, 5.0}) {
+    Matrix hessian = Matrix::Identity(2, 2);
+    hessian(0, 0) = bend;
+    const auto result =
+        quasi_newton(f, Vector{{0.05, 1.0}}, hessian, {}, {.steps = 60, .gain_tolerance = 1e-8});
+    EXPECT_EQ(result.stop, StopReason::converged) << bend;
+    EXPECT_NEAR(result.theta(0), 2, 1e-3) << bend;
+    EXPECT_NEAR(result.theta(1), 0, 1e-3) << bend;
+  }
 }
 
 TEST(QuasiNewton, StaysInsideTheBoxAndEndsAtItsEdge) {
