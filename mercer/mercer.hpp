@@ -58,7 +58,7 @@
 #include "mercer/optim/box.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/optim/quasi_newton.hpp"  // by gradients alone
-#include "mercer/optim/replay.hpp"  // a log of evaluations, for resuming
+#include "mercer/optim/replay.hpp"        // a log of evaluations, for resuming
 
 // preconditioners, and the approximations of K they are made from.
 #include "mercer/approximations/local_variance.hpp"  // given the nearest points only
