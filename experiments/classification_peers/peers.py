@@ -49,7 +49,7 @@ def timed(*command):
     return call(*command), time.time() - start
 
 
-def ours(mercer, header, train, test, *options, scoring=()):
+def ours(mercer, header, train, test, *options):
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ("train.csv", "test.csv", "model.mcr")]
         write_table(paths[0], header, train)
@@ -174,7 +174,7 @@ def fixed(candidate):
 
 
 def held_out_score(mercer, header, train, test, candidate):
-    found = ours(mercer, header, train, test, *fixed(candidate), scoring=["--variance", "none"])[2]
+    found = ours(mercer, header, train, test, *fixed(candidate))[2]
     print("held out", *candidate, found["error_rate"], found["nll"])
     return found["error_rate"], found["nll"]
 

@@ -70,16 +70,20 @@ void ExactLaplace::start_at(Matrix a) {
 
 int ExactLaplace::factorisations() const { return system_ ? system_->factorisations() : 0; }
 
+void ExactLaplace::use(const kernels::Kernel& kernel) {
+  if (system_)
+    system_->set_kernel(kernel, data_.x);
+  else
+    system_ = std::make_unique<DenseLatentSystem>(kernel, data_.x);
+}
+
 // The factor of the last problem at its mode, anew.
 void ExactLaplace::recall() {
   spoiled_ = false;
   if (system_) system_->forget();
   if (!last_ || !last_->problem) return;
   const auto& problem = *last_->problem;
-  if (!system_)
-    system_ = std::make_unique<DenseLatentSystem>(problem.kernel, data_.x);
-  else
-    system_->set_kernel(problem.kernel, data_.x);
+  use(problem.kernel);
   Matrix f(data_.size(), data_.functions()), w = f;
   system_->multiply(last_->a, f);
   f.rowwise() += data_.offset.transpose();
@@ -94,10 +98,7 @@ void ExactLaplace::recall() {
 LaplaceMode ExactLaplace::mode_of(const LatentProblem& problem) {
   if (spoiled_) recall();
   spoiled_ = true;
-  if (!system_)
-    system_ = std::make_unique<DenseLatentSystem>(problem.kernel, data_.x);
-  else
-    system_->set_kernel(problem.kernel, data_.x);
+  use(problem.kernel);
   LaplaceMode start;
   if (last_) {
     start.a = last_->a;

@@ -35,6 +35,7 @@ class ExactLaplace {
  private:
   struct Last;
 
+  void use(const kernels::Kernel& kernel);
   void recall();
   LaplaceMode mode_of(const LatentProblem& problem);
   Vector gradient_of(const LatentProblem& problem, const LaplaceMode& mode);

@@ -7,7 +7,6 @@
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/exact_laplace.hpp"
 #include "mercer/models/latent_training.hpp"
-#include "mercer/operators/stored_operator.hpp"
 
 namespace mercer::models {
 namespace {
@@ -18,18 +17,12 @@ constexpr double kLongEvaluation = 2.0, kShortEvaluation = 0.5;
 constexpr Index kMostExactRows = 4000, kLeastStartRows = 100;
 // Curvatures are about 1/4 for classes: the noise of the systems is about 4.
 constexpr double kTypicalNoise = 4.0;
-// K is stored where that is estimated to save a third of the time.
-constexpr double kStoredHandicap = 1.5;
 // A low-rank preconditioner of fewer columns than this is not worth having.
 constexpr Index kLeastRank = 20;
 // What learning usually takes: exact evaluations on few rows, on more, products of a step by
 // solves, and steps.
 constexpr double kFewEvaluations = 40, kEvaluations = 4, kProductsPerStep = 40, kCorrections = 4,
                  kSteps = 40;
-constexpr Index kFewRows = 500;
-// With more parameters than this the noise of a few probes is too much for Newton's steps: Adam
-// averages it.
-constexpr Index kMostDirections = 8;
 
 // Rows that an exact evaluation of so many functions takes so long for.
 Index exact_rows(const inference::Speeds& speed, Index functions, double seconds) {
@@ -133,10 +126,7 @@ void LatentPlanner::store_where_it_pays() {
   const double stored =
       seconds(inference::OperatorKind::stored) + pairs * speed.pair_seconds_double;
   if (kStoredHandicap * stored > seconds(inference::OperatorKind::tiled)) return;
-  const auto precision = plan_.system.precision == inference::SolvePrecision::float64
-                             ? operators::Precision::float64
-                             : operators::Precision::float32;
-  const double bytes = operators::StoredOperator::bytes(n_, precision);
+  const double bytes = stored_bytes(n_, plan_.system.precision);
   const double rest =
       vector_bytes(n_, functions_, train_.probes) +
       low_rank_bytes(n_, functions_,
@@ -158,10 +148,7 @@ void LatentPlanner::store_where_it_pays() {
 // The rank that fits beside the vectors of all functions.
 void LatentPlanner::bound_rank(inference::SystemChoice& choice) {
   double vectors = vector_bytes(n_, functions_, train_.train == "none" ? 1 : train_.probes);
-  if (choice.op == inference::OperatorKind::stored)
-    vectors += operators::StoredOperator::bytes(
-        n_, choice.precision == inference::SolvePrecision::float64 ? operators::Precision::float64
-                                                                   : operators::Precision::float32);
+  if (choice.op == inference::OperatorKind::stored) vectors += stored_bytes(n_, choice.precision);
   if (!fits(vectors)) refuse_memory(plan_, "a block of vectors for every class", vectors, "");
   need(vectors);
   if (choice.preconditioner != "auto") return;
@@ -213,7 +200,7 @@ void LatentPlanner::plan_learning() {
     const auto one = [&](Index n) {
       return inference::exact_laplace_flops(n, functions_) / plan_.calibration.flops;
     };
-    return kFewEvaluations * one(std::min(rows, kFewRows)) + kEvaluations * one(rows);
+    return kFewEvaluations * one(std::min(rows, kLatentStartRows)) + kEvaluations * one(rows);
   };
   if (exact) {
     row.method = fmt::format("exact evidence, {} rows", plan_.train_rows);

@@ -22,7 +22,6 @@ constexpr double kLogBound = 11.512925464970229;  // 1e-5 .. 1e5 around the star
 // Signal variance of classes, at most: |f| = 10 is already a chance of 5e-5. Where classes can be
 // separated, Laplace's evidence likes it without bound, and its predictions come near 1/2.
 constexpr double kMostClassVariance = 100;
-constexpr Index kStartRows = 500;  // of the several starts
 // Of log evidence, that a climb on more rows may leave; the step of its differences; the
 // evaluations that knowing the Hessian saves.
 constexpr double kGainLeft = 0.01, kDifference = 0.05, kSavedEvaluations = 8;
@@ -30,11 +29,9 @@ constexpr int kExactSteps = 100, kDescentSteps = 40;
 constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
 // Steps of a descent: between measurements of the noise, and of tight solves at its end.
 constexpr int kMeasureEvery = 5, kLastSteps = 10;
-// Newton's steps by solves: at most so many, until so much log evidence is left to gain; from a
-// Hessian of the rows begun with where there are no more parameters than this, else of few.
+// Newton's steps by solves: at most so many, until so much log evidence is left to gain.
 constexpr int kCorrections = 20;
 constexpr double kGainBySolves = 0.1;
-constexpr Index kMostDirections = 8;
 constexpr double kTypicalCurvature = 0.05;  // of the log evidence per entry of y
 constexpr double kAdamRate = 0.1;
 constexpr double kCheckpointSeconds = 1.0;
@@ -238,21 +235,22 @@ Matrix Trainer::hessian(const inference::LatentData& rows, const Vector& theta) 
   Vector here = Vector::Zero(p), there = here;
   Matrix out(p, p);
   try {
+    ++report_.evaluations;
     if (!std::isfinite(f(theta, here))) return {};
     for (Index i = 0; i < p; ++i) {
       Vector moved = theta;
       const double step = theta(i) + kDifference > box_.upper()(i) ? -kDifference : kDifference;
       moved(i) += step;
+      ++report_.evaluations;
       if (!std::isfinite(f(moved, there))) return {};
       out.col(i) = (there - here) / step;
       if (progress_ &&
           progress_({"learn (curvature)", static_cast<double>(i) / p, ""}) == Action::stop)
-        interrupted();
+        throw Interrupted("interrupted at the curvature");
     }
   } catch (const Interrupted&) {
     interrupted();
   }
-  report_.evaluations += static_cast<int>(p) + 1;
   return out.allFinite() ? Matrix(0.5 * (out + out.transpose())) : Matrix();
 }
 
@@ -290,7 +288,7 @@ Vector Trainer::learn_exactly() {
   const Index most = plan_.train_method == "exact" ? plan_.train_rows : plan_.start_rows;
   Vector best = box_.inside(problem_.log_parameters());
   tell(best);
-  const Index few = std::min(kStartRows, most);
+  const Index few = std::min(kLatentStartRows, most);
   double best_value = HUGE_VAL;
   optim::MinimizeResult result;
   const auto first_rows = rows(few);
@@ -386,7 +384,8 @@ Vector Trainer::correct(inference::LaplaceGradient& estimator, const Vector& sta
   const bool few = start.size() > kMostDirections;
   Matrix bend;
   if (plan_.start_rows > 0)
-    bend = hessian(rows(few ? std::min(kStartRows, plan_.start_rows) : plan_.start_rows), start);
+    bend =
+        hessian(rows(few ? std::min(kLatentStartRows, plan_.start_rows) : plan_.start_rows), start);
   if (bend.size() == 0) bend = kTypicalCurvature * Matrix::Identity(start.size(), start.size());
   optim::QuasiNewtonOptions options;
   options.steps = options_.steps.value_or(kCorrections);
@@ -418,8 +417,8 @@ void Trainer::learn_by_solves(const Vector& start) {
   if (history_.cols() > 0)
     estimator.resume(state_);
   else if (plan_.start_rows > 0)
-    estimator.resume(
-        {.mode = mode_from(rows(std::min(kStartRows, plan_.start_rows)), chosen.size(), start)});
+    estimator.resume({.mode = mode_from(rows(std::min(kLatentStartRows, plan_.start_rows)),
+                                        chosen.size(), start)});
   problem_.set_log_parameters(plan_.train_method == "newton" ? correct(estimator, start)
                                                              : descend(estimator, start));
   if (chosen.size() == data_.size()) {  // where the final mode is looked for from

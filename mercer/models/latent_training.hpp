@@ -10,6 +10,12 @@
 
 namespace mercer::models {
 
+/// Rows of the several starts.
+inline constexpr Index kLatentStartRows = 500;
+/// With more parameters than this the noise of a few probes is too much for Newton's steps by
+/// solves, so that `auto` takes Adam, which averages it; and a Hessian is that of few rows.
+inline constexpr Index kMostDirections = 8;
+
 struct LatentTraining {
   inference::LatentProblem problem;
   inference::LaplaceMode mode;  // the last one found on all rows, to start from; or empty

@@ -31,9 +31,6 @@ constexpr double kProgramBytes = 40.0 * 1048576;
 constexpr Index kDirectVarianceBlock = 256;
 constexpr Index kIterativeVarianceBlock = 64;
 
-// `auto` stores K only when that is estimated to save a third of the time.
-constexpr double kStoredHandicap = 1.5;
-
 struct Candidate {
   PlanRow row;
   SystemChoice choice;
@@ -147,10 +144,7 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
   // Mixed precision keeps a float32 operator beside the one in double.
   if (choice.precision != SolvePrecision::float64 && choice.op == OperatorKind::tiled)
     c.row.bytes += operators::tiled_bytes(p.n(), p.d(), 0);
-  if (choice.op == OperatorKind::stored)
-    c.row.bytes += operators::StoredOperator::bytes(
-        p.n(), choice.precision == SolvePrecision::float64 ? operators::Precision::float64
-                                                           : operators::Precision::float32);
+  if (choice.op == OperatorKind::stored) c.row.bytes += stored_bytes(p.n(), choice.precision);
   const double iterations = guessed_iterations(p, choice);
   double build = 0, largest_bytes = 0;
   const double other_bytes = c.row.bytes;
@@ -315,6 +309,12 @@ double plan_system(const Problem& p, Plan& plan) {
 }
 
 }  // namespace
+
+double stored_bytes(Index n, inference::SolvePrecision precision) {
+  return operators::StoredOperator::bytes(n, precision == SolvePrecision::float64
+                                                 ? operators::Precision::float64
+                                                 : operators::Precision::float32);
+}
 
 double base_bytes(Index n, Index d) {
   return kProgramBytes + 16.0 * static_cast<double>(n) * static_cast<double>(d + 1);

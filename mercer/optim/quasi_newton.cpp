@@ -1,6 +1,5 @@
 #include "mercer/optim/quasi_newton.hpp"
 
-#include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // known roughly at the start (of fewer rows, say) that every gradient corrects.
 //   Source: Nocedal & Wright (2006), chapter 6 (BFGS); a step is judged by the trapezoidal
 //           rule, as there are no values to search along a line with.
-//   Cost:   a gradient a step, usually three to six in all.
+//   Cost:   a gradient a step, usually two to four in all.
 //   When not: no idea of the Hessian: take a stochastic method, which needs ten times the
 //   gradients.
 // It ends when 1/2 g'H^-1 g, what a step may still gain, is small along all directions in which the
