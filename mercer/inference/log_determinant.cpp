@@ -11,16 +11,28 @@
 namespace mercer::inference {
 namespace {
 
-// Rounds whose movement is taken for the error that is left.
-constexpr std::size_t kLastRounds = 2;
+/// int_0^inf prod_i (theta_i / (theta_i + t))^2 / (lambda + t) dt by the trapezoidal rule in log t,
+/// which converges exponentially: the integrand is analytic there, falls like t to the left and
+/// faster than 1/t^2 to the right.
+double error_integral(const Vector& theta, double lambda) {
+  constexpr double step = 0.25, left = -37;  // e^-37: below rounding
+  double sum = 0, largest = 0;
+  for (double u = left;; u += step) {
+    const double t = lambda * std::exp(u);
+    const double term = std::exp(-2 * (t / theta.array()).log1p().sum()) * t / (lambda + t);
+    sum += term;
+    largest = std::max(largest, term);
+    if (u > 0 && term <= 1e-16 * largest) return step * sum;
+  }
+}
 
-}  // namespace
-
-double lanczos_log(const krylov::CgCoefficients& coefficients, std::size_t count) {
-  const auto& [alpha, beta, complete] = coefficients;
-  const auto n = static_cast<Index>(std::min(count, alpha.size()));
-  if (n == 0) return 0;  // the start was the solution: P^-1 H z = z
-  Vector diagonal(n), off(std::max<Index>(n - 1, 0));
+/// The matrix of the Lanczos process that `count` iterations of conjugate gradients are.
+Eigen::SelfAdjointEigenSolver<Matrix> ritz_of(const krylov::CgCoefficients& coefficients,
+                                              std::size_t count) {
+  const auto& alpha = coefficients.alpha;
+  const auto& beta = coefficients.beta;
+  const auto n = static_cast<Index>(count);
+  Vector diagonal(n), off(n - 1);
   for (Index k = 0; k < n; ++k) {
     const auto i = static_cast<std::size_t>(k);
     diagonal(k) = 1 / alpha[i] + (k > 0 ? beta[i] / alpha[i - 1] : 0.0);
@@ -28,13 +40,24 @@ double lanczos_log(const krylov::CgCoefficients& coefficients, std::size_t count
   }
   Eigen::SelfAdjointEigenSolver<Matrix> eigen;
   eigen.computeFromTridiagonal(diagonal, off);
-  double sum = 0;
-  for (Index k = 0; k < n; ++k) {
-    const double first = eigen.eigenvectors()(0, k);
-    if (!(eigen.eigenvalues()(k) > 0)) return -std::numeric_limits<double>::infinity();
-    sum += first * first * std::log(eigen.eigenvalues()(k));
-  }
-  return sum;
+  return eigen;
+}
+
+}  // namespace
+
+LanczosLog lanczos_log(const krylov::CgCoefficients& coefficients, double last_energy,
+                       std::optional<double> lambda) {
+  const std::size_t count = coefficients.lanczos_steps();
+  if (count == 0) return {};  // the start was the solution: P^-1 H z = z
+  const auto eigen = ritz_of(coefficients, count);
+  const Vector& theta = eigen.eigenvalues();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (!(theta.minCoeff() > 0)) return {-infinity, infinity};
+  const auto& energy = coefficients.energy;
+  const double after = count < energy.size() ? energy[count] : last_energy;
+  return {(eigen.eigenvectors().row(0).transpose().array().square() * theta.array().log()).sum(),
+          std::max(after, 0.0) / energy[0] *
+              error_integral(theta, lambda.value_or(0.5 * theta.minCoeff()))};
 }
 
 LogDeterminant log_determinant(const linalg::LinearOperator& h, const linalg::Preconditioner& p,
@@ -50,9 +73,11 @@ LogDeterminant log_determinant(const linalg::LinearOperator& h, const linalg::Pr
   solve.keep_coefficients = true;
   // A refreshed residual would start a new Lanczos matrix in the middle of the old one.
   solve.residual_replacement_interval = options.max_iterations + 1;
+  Matrix r;
   krylov::SolverContext context;
   context.preconditioner = &p;
   context.observer = observer;
+  context.residual = &r;
   const auto solved = krylov::cg(h, z, x, solve, context);
 
   LogDeterminant out;
@@ -60,14 +85,13 @@ LogDeterminant log_determinant(const linalg::LinearOperator& h, const linalg::Pr
   out.matvecs = solved.matvecs;
   out.stop = solved.stop;
   Vector quadratures(t);
+  p.solve(r, z);
   for (Index s = 0; s < t; ++s) {
     const auto& c = solved.coefficients[static_cast<std::size_t>(s)];
-    const std::size_t count = c.alpha.size();
-    quadratures(s) = static_cast<double>(n) * lanczos_log(c, count);
-    out.positive = out.positive && std::isfinite(quadratures(s));
-    const std::size_t before = count > kLastRounds ? count - kLastRounds : 1;
-    const double moved = quadratures(s) - static_cast<double>(n) * lanczos_log(c, before);
-    out.solver_error = std::max(out.solver_error, std::abs(moved));
+    const auto [value, error] = lanczos_log(c, r.col(s).dot(z.col(s)));
+    quadratures(s) = static_cast<double>(n) * value;
+    out.positive = out.positive && std::isfinite(value);
+    out.solver_error = std::max(out.solver_error, static_cast<double>(n) * error);
   }
   const double mean = quadratures.mean();
   out.value = p.log_det() + mean;

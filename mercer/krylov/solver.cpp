@@ -8,6 +8,12 @@
 
 namespace mercer::krylov {
 
+std::size_t CgCoefficients::lanczos_steps() const {
+  if (beta.empty()) return 0;
+  const auto anew = std::find(beta.begin() + 1, beta.end(), 0.0);
+  return static_cast<std::size_t>(anew - beta.begin());
+}
+
 StopReason overall(const std::vector<StopReason>& columns) {
   for (const auto reason : {StopReason::interrupted, StopReason::breakdown, StopReason::stagnation,
                             StopReason::iteration_limit})

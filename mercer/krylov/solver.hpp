@@ -60,11 +60,12 @@ struct SolverContext {
 };
 
 /// The coefficients of one column's conjugate gradients: x += alpha p, p = z + beta p. beta[k]
-/// belongs to the direction of iteration k (beta[0] = 0). They make a Lanczos matrix started from
-/// the first residual only while `complete`: no direction was started anew.
+/// belongs to the direction of iteration k (beta[0] = 0), energy[k] is <r, z> before it.
 struct CgCoefficients {
-  std::vector<double> alpha, beta;
-  bool complete = true;
+  std::vector<double> alpha, beta, energy;
+  /// Iterations until a direction was first started anew. So many make a Lanczos matrix that
+  /// belongs to the first residual; later ones belong to another.
+  std::size_t lanczos_steps() const;
 };
 
 struct SolveResult {

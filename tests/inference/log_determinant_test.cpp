@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
 
+#include "mercer/krylov/cg.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "tests/testing/small_gp.hpp"
 
@@ -46,6 +48,52 @@ TEST(LogDeterminant, AnExactPreconditionerLeavesNothingToProbes) {
   const auto estimate = log_determinant(gp.a, *p.preconditioner, {.probes = 3});
   EXPECT_NEAR(estimate.value, dense_log_det(gp.a.matrix()), 1e-6);
   EXPECT_LT(estimate.probe_error, 1e-6);
+}
+
+/// Of A = P^-1/2 H P^-1/2 with P = diag(H), and a probe.
+struct DenseTruth {
+  double quadrature;           // r_0' log(A) r_0 / |r_0|^2
+  double smallest_eigenvalue;  // of A
+};
+DenseTruth dense_truth(const Matrix& h, const Vector& probe) {
+  const Vector root = h.diagonal().cwiseSqrt().cwiseInverse();
+  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(root.asDiagonal() * h * root.asDiagonal());
+  const Vector weights = eigen.eigenvectors().transpose() * root.cwiseProduct(probe);
+  const double sum = (weights.array().square() * eigen.eigenvalues().array().log()).sum();
+  return {sum / weights.squaredNorm(), eigen.eigenvalues()(0)};
+}
+
+// The bound holds wherever the iteration ends: far from the solution, where the residual falls by
+// orders of magnitude in the last step because all eigenvalues have been found, and after that.
+TEST(LanczosLog, ErrorIsNeverAboveItsBound) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const auto gp = testing::small_gp({.num_points = 40, .noise = 1e-3, .seed = seed});
+    const auto p = preconditioners::make("jacobi", gp.kernel_operator, gp.noise);
+    Matrix b(40, 1);
+    Rng(seed, "probe").fill_normal(b);
+    const auto truth = dense_truth(gp.a.matrix(), b);
+    for (const int steps : {1, 2, 3, 5, 8, 13, 21, 34, 55}) {
+      Matrix x = Matrix::Zero(40, 1), r, z(40, 1);
+      krylov::SolverOptions options{.tolerance = 1e-12, .max_iterations = steps};
+      options.keep_coefficients = true;
+      options.residual_replacement_interval = 1000;
+      krylov::SolverContext context;
+      context.preconditioner = p.preconditioner.get();
+      context.residual = &r;
+      const auto solved = krylov::cg(gp.a, b, x, options, context);
+      p.preconditioner->solve(r, z);
+      const auto [value, error] =
+          lanczos_log(solved.coefficients[0], r.col(0).dot(z.col(0)), truth.smallest_eigenvalue);
+      const double rounding = 1e-13 * (1 + std::abs(truth.quadrature));
+      EXPECT_GE(value, truth.quadrature - rounding) << "seed " << seed << ", " << steps << " steps";
+      EXPECT_LE(value, truth.quadrature + error + rounding)
+          << "seed " << seed << ", " << steps << " steps";
+      // No useless bound either: small where nearly all of the 40 eigenvalues have been found.
+      if (steps == 55) {
+        EXPECT_LE(error, 1e-2) << "seed " << seed;
+      }
+    }
+  }
 }
 
 TEST(LogDeterminant, ALooseSolveSaysSo) {

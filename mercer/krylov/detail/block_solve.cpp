@@ -48,6 +48,7 @@ BlockSolve::BlockSolve(const linalg::LinearOperator& a, ConstMatrixView b, Matri
     for (auto& c : result_.coefficients) {
       c.alpha.reserve(static_cast<std::size_t>(rows));
       c.beta.reserve(static_cast<std::size_t>(rows));
+      c.energy.reserve(static_cast<std::size_t>(rows));
     }
   }
 }

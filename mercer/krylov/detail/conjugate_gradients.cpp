@@ -133,7 +133,7 @@ void ConjugateGradients::take_steps() {
     auto& kept = result_.coefficients[static_cast<std::size_t>(c.id)];
     kept.alpha.push_back(c.alpha);
     kept.beta.push_back(c.beta);
-    if (c.beta == 0 && c.iterations > 1) kept.complete = false;
+    kept.energy.push_back(c.g);
   }
 }
 
