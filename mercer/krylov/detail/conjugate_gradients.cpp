@@ -7,7 +7,9 @@ namespace mercer::krylov::detail {
 namespace {
 
 // Low-precision products: the residual is replaced when its drift is estimated at this part of it.
-constexpr double tolerated_drift = 0.2;
+// Later is better, because the direction starts anew: at condition 1e5, 559 iterations instead of
+// 596 with 0.2, on average over 20 matrices, and 381 in double.
+constexpr double tolerated_drift = 0.5;
 constexpr double low_precision_epsilon = 2e-7;  // drift per |A| |alpha p| until it is measured
 
 }  // namespace
