@@ -92,7 +92,12 @@ void Woodbury::orthogonalise_again() {
   gemm(1.0, q * length.cwiseInverse().asDiagonal(), Transpose::no, last.vectors, Transpose::no, 0.0,
        turn);
   multiply_in_place(u_, turn);
-  s_ = last.values.cwiseMax(0.0);
+  // S from the rows of W'R T, not from the eigenvalues: these carry an error of eps S_1, which is
+  // all there is of the small ones. A row of length s^1/2 is known to eps S_1^1/2, and what its
+  // direction is off by enters s in the second order.
+  Matrix rows(kept, m);
+  gemm(1.0, last.vectors, Transpose::yes, rt, Transpose::no, 0.0, rows);
+  s_ = rows.rowwise().squaredNorm();
 }
 
 void Woodbury::solve(ConstMatrixView r, MatrixView z) const {

@@ -4,6 +4,7 @@
 
 #include <Eigen/Eigenvalues>
 #include <cmath>
+#include <limits>
 
 #include "mercer/core/error.hpp"
 #include "tests/testing/dense_problems.hpp"
@@ -14,8 +15,8 @@ namespace {
 using testing::random_matrix;
 
 /// Columns that shrink from 1 to `last`, as those of a pivoted Cholesky factor do.
-Matrix decaying_factor(Index n, Index k, double last) {
-  Matrix f = random_matrix(n, k, 3) / std::sqrt(static_cast<double>(n));
+Matrix decaying_factor(Index n, Index k, double last, std::uint64_t seed = 3) {
+  Matrix f = random_matrix(n, k, seed) / std::sqrt(static_cast<double>(n));
   for (Index j = 0; j < k; ++j)
     f.col(j) *= std::pow(last, static_cast<double>(j) / static_cast<double>(k - 1));
   return f;
@@ -28,24 +29,34 @@ struct Case {
 // From benign to hopeless in the textbook form: S_1 / noise from 1 to 1e12.
 class WoodburyCases : public ::testing::TestWithParam<Case> {};
 
+// In units of the unit roundoff u, a sum of m terms is off by about sqrt(m), and LAPACK's
+// eigenvectors of k x k by about sqrt(k) (probabilistic rounding analysis: Higham & Mary 2019).
+constexpr double u = 0.5 * std::numeric_limits<double>::epsilon();
+
+// z = D^-1/2 (v - U S (I + S)^-1 U'v), v = D^-1/2 r. The k sums of n terms in U'v are off by
+// sqrt(n k) u |v| together, as is what U multiplies them by, so D^1/2 z is off by as much. P
+// enlarges that by |P| / noise, but no further than 1e10, from where on it is projected twice.
+// Besides, there is the backward error of the small products: k u |P| |z|.
 TEST_P(WoodburyCases, SolveIsBackwardStable) {
   const auto [last, noise] = GetParam();
-  const Index n = 120;
-  const Matrix f = decaying_factor(n, 30, last);
-  const Matrix p = f * f.transpose() + noise * Matrix::Identity(n, n);
-  const Woodbury woodbury(Matrix(f), noise);
-  // A generic right-hand side, and one in the range of F, whose solution is large there.
-  Matrix r(n, 2);
-  r.col(0) = random_matrix(n, 1, 4);
-  r.col(1) = f.rowwise().sum();
-  Matrix z(n, 2);
-  woodbury.solve(r, z);
-  // Rounding of v - U U'v, which P multiplies by up to S_1 (and no further than 1e10, from where
-  // it is projected twice), besides backward stability.
-  const double spread = std::min(p.norm() / noise, 1e10);
-  for (Index j = 0; j < 2; ++j)
-    EXPECT_LE((r.col(j) - p * z.col(j)).norm(),
-              1e-13 * p.norm() * z.col(j).norm() + 4e-16 * spread * r.col(j).norm());
+  const Index n = 120, k = 30;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Matrix f = decaying_factor(n, k, last, seed);
+    const Matrix p = f * f.transpose() + noise * Matrix::Identity(n, n);
+    const Woodbury woodbury(Matrix(f), noise);
+    // A generic right-hand side, and one in the range of F, whose solution is large there.
+    Matrix r(n, 2);
+    r.col(0) = random_matrix(n, 1, seed, "right-hand side");
+    r.col(1) = f.rowwise().sum();
+    Matrix z(n, 2);
+    woodbury.solve(r, z);
+    const double spread = std::min(p.norm() / noise, 1e10);
+    for (Index j = 0; j < 2; ++j)
+      EXPECT_LE((r.col(j) - p * z.col(j)).norm(),
+                k * u * p.norm() * z.col(j).norm() +
+                    2 * std::sqrt(double(n * k)) * u * spread * r.col(j).norm())
+          << "seed " << seed;
+  }
 }
 
 TEST_P(WoodburyCases, SolveIsSymmetricAndPositive) {
@@ -62,14 +73,22 @@ TEST_P(WoodburyCases, SolveIsSymmetricAndPositive) {
   EXPECT_LE(eigenvalues(n - 1), (1 + 1e-12) / noise);
 }
 
+// log|P| = sum log(1 + sigma^2) + log|D|, sigma the singular values of D^-1/2 F. Each is off by
+// sqrt(k) u sigma_1, which moves its term by at most as much, and directions that are off by
+// sqrt(k) u sigma_1^2 / sigma^2 enter by their square.
 TEST_P(WoodburyCases, LogDeterminantMatchesTheEigenvalues) {
   const auto [last, noise] = GetParam();
-  const Index n = 80;
-  const Matrix f = decaying_factor(n, 25, last);
-  const Vector singular = Eigen::JacobiSVD<Matrix>(f).singularValues();
-  const double expected =
-      (singular.array().square() + noise).log().sum() + (n - 25) * std::log(noise);
-  EXPECT_NEAR(Woodbury(Matrix(f), noise).log_det(), expected, 1e-8 * std::abs(expected));
+  const Index n = 80, k = 25;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Matrix f = decaying_factor(n, k, last, seed);
+    const Vector singular = Eigen::JacobiSVD<Matrix>(f).singularValues();
+    const double expected =
+        (singular.array().square() + noise).log().sum() + (n - k) * std::log(noise);
+    const double s1 = singular(0) * singular(0) / noise, off = std::sqrt(double(k)) * u;
+    EXPECT_NEAR(Woodbury(Matrix(f), noise).log_det(), expected,
+                k * (off * std::sqrt(s1) + off * s1 * off * s1) + n * u * std::abs(expected))
+        << "seed " << seed;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Spread, WoodburyCases,
