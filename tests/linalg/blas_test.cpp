@@ -194,8 +194,12 @@ TEST(Blas, SymmetricEigenRebuildsTheMatrix) {
 
 TEST(Blas, RunsTheKernelsOfTheMachine) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  if (std::getenv("OPENBLAS_CORETYPE") != nullptr || !__builtin_cpu_supports("avx2"))
-    GTEST_SKIP() << "the core type is set by hand, or the machine is old";
+  // What scripts/arithmetics asks for must be what runs: OpenBLAS ignores names it does not know.
+  if (const char* asked = std::getenv("OPENBLAS_CORETYPE"); asked != nullptr) {
+    EXPECT_STREQ(blas_target(), asked);
+    return;
+  }
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this processor is older than AVX2";
   EXPECT_STRNE(blas_target(), "Prescott");
 #endif
 }

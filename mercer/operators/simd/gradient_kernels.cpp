@@ -190,7 +190,10 @@ HWY_AFTER_NAMESPACE();
 namespace mercer::operators::simd {
 
 HWY_EXPORT(gradient_table);
-const GradientKernels& gradient_kernels() { return *HWY_DYNAMIC_DISPATCH(gradient_table)(); }
+const GradientKernels& gradient_kernels() {
+  obey_environment();
+  return *HWY_DYNAMIC_DISPATCH(gradient_table)();
+}
 
 }  // namespace mercer::operators::simd
 #endif  // HWY_ONCE

@@ -4,6 +4,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mercer/operators/simd/tile_kernels.cpp"
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -73,7 +74,26 @@ namespace {
 int64_t usable_targets() { return hwy::SupportedTargets() & HWY_TARGETS; }
 
 // The lowest set bit is the best instruction set.
-int64_t best_target() { return usable_targets() & -usable_targets(); }
+int64_t best_of(int64_t targets) { return targets & -targets; }
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+/// The usable target with this name, or 0.
+int64_t target_called(const std::string& name) {
+  for (int64_t rest = usable_targets(); rest != 0; rest &= rest - 1)
+    if (hwy::TargetName(best_of(rest)) == name) return best_of(rest);
+  return 0;
+}
+
+/// What MERCER_SIMD asks for; "" when it is not set.
+std::string asked_by_environment() {
+  const char* value = std::getenv("MERCER_SIMD");
+  return value == nullptr ? "" : value;
+}
 
 template <class Rounds>
 double best_rate(Rounds run, double seconds) {
@@ -89,25 +109,45 @@ double best_rate(Rounds run, double seconds) {
 
 }  // namespace
 
-const TileKernels<float>& tile_kernels(float) { return *HWY_DYNAMIC_DISPATCH(float_table)(); }
-const TileKernels<double>& tile_kernels(double) { return *HWY_DYNAMIC_DISPATCH(double_table)(); }
+void obey_environment() {
+  static const bool obeyed = (force_target(""), true);
+  static_cast<void>(obeyed);
+}
 
-const char* target_name() { return hwy::TargetName(best_target()); }
+const TileKernels<float>& tile_kernels(float) {
+  obey_environment();
+  return *HWY_DYNAMIC_DISPATCH(float_table)();
+}
+const TileKernels<double>& tile_kernels(double) {
+  obey_environment();
+  return *HWY_DYNAMIC_DISPATCH(double_table)();
+}
+
+const char* target_name() {
+  obey_environment();
+  return hwy::TargetName(best_of(usable_targets()));
+}
 
 std::vector<std::string> available_targets() {
+  const int64_t in_use = hwy::SupportedTargets();
+  hwy::SetSupportedTargetsForTest(0);  // all that the processor has
   std::vector<std::string> names;
   for (int64_t rest = usable_targets(); rest != 0; rest &= rest - 1)
-    names.emplace_back(hwy::TargetName(rest & -rest));
+    names.emplace_back(hwy::TargetName(best_of(rest)));
+  hwy::SetSupportedTargetsForTest(in_use);
   return names;
 }
 
 void force_target(const std::string& name) {
+  if (!name.empty()) obey_environment();  // now, lest the first product undoes what follows
+  const auto names = available_targets();
+  const std::string wanted = name.empty() ? asked_by_environment() : name;
   hwy::SetSupportedTargetsForTest(0);
-  int64_t chosen = 0;
-  for (int64_t rest = usable_targets(); rest != 0; rest &= rest - 1)
-    if (hwy::TargetName(rest & -rest) == name) chosen = rest & -rest;
-  if (chosen == 0 && !name.empty())
-    throw InvalidArgument("simd: there is no instruction set '" + name + "' here");
+  const int64_t chosen = target_called(wanted);
+  if (chosen == 0 && !wanted.empty())
+    throw InvalidArgument("simd: this processor has no instruction set '" + wanted + "'" +
+                          (name.empty() ? " that MERCER_SIMD asks for" : "") + "; it has " +
+                          listed(names));
   hwy::SetSupportedTargetsForTest(chosen);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }

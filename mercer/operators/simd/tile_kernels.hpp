@@ -147,8 +147,12 @@ const GradientKernels& gradient_kernels();
 const char* target_name();
 /// The instruction sets this machine and this build have, best first.
 std::vector<std::string> available_targets();
-/// Uses one of them from now on ("" for the best): for tests and benchmarks.
+/// Uses one of them from now on, for tests and benchmarks. "" returns to the one that the
+/// environment variable MERCER_SIMD names or, where that is not set, to the best.
 void force_target(const std::string& name);
+/// Makes the first use of any table obey MERCER_SIMD. Throws InvalidArgument when this machine does
+/// not have the instruction set that it names.
+void obey_environment();
 
 /// Fused multiply-adds per second of one thread with independent registers: the machine's limit.
 double measure_fma_rate(float, double seconds);
