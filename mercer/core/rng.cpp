@@ -3,6 +3,7 @@
 #include <Random123/philox.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <numbers>
 #include <numeric>
 
@@ -10,6 +11,17 @@
 
 namespace mercer {
 namespace {
+
+#ifdef MERCER_SHIFT_SEEDS
+// Only in the build of scripts/seeds, which runs the same tests with other random numbers.
+std::uint64_t seed_shift() {
+  static const char* value = std::getenv("MERCER_SEED_SHIFT");
+  static const std::uint64_t shift = value == nullptr ? 0 : std::strtoull(value, nullptr, 10);
+  return shift * 0x9e3779b97f4a7c15ULL;
+}
+#else
+constexpr std::uint64_t seed_shift() { return 0; }
+#endif
 
 // FNV-1a of the purpose, mixed with the seed (splitmix64 finaliser).
 std::uint64_t stream_key(std::uint64_t seed, std::string_view purpose) {
@@ -24,7 +36,7 @@ std::uint64_t stream_key(std::uint64_t seed, std::string_view purpose) {
 }  // namespace
 
 Rng::Rng(std::uint64_t seed, std::string_view purpose, std::uint64_t index)
-    : key_(stream_key(seed, purpose)), index_(index) {}
+    : key_(stream_key(seed ^ seed_shift(), purpose)), index_(index) {}
 
 void Rng::refill() {
   const r123::Philox4x32::ctr_type counter = {
