@@ -9,7 +9,7 @@ BENCH ?=
 WARNINGS_AS_ERRORS ?= ON
 SOURCES = $(shell find mercer cli tests bench experiments fuzz examples -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help deps configure build all demo test bench format format-check lint install clean
+.PHONY: help deps configure build all demo test check bench format format-check lint install clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -31,8 +31,11 @@ all: configure  ## build everything: program, tests, benchmarks, examples
 demo: build  ## the whole story on simulated data, in under a minute
 	@build/mercer demo
 
-test:  ## everything .ci/run checks: tests, sanitizers, fuzzers, format (about half an hour clean)
-	@JOBS=$(JOBS) scripts/test
+test:  ## build everything and run all tests
+	@JOBS=$(JOBS) scripts/test build tests
+
+check:  ## the slower checks: arithmetics of other machines, sanitizers, fuzzers, format
+	@JOBS=$(JOBS) scripts/test build arithmetics asan tsan fuzz format
 
 bench: all  ## benchmark tables; BENCH=product for the kernel products only
 	@bench/run $(BENCH)
