@@ -30,9 +30,11 @@ TEST(Fcg, WithAFixedPreconditionerItsIteratesAreThoseOfPcg) {
       fcg(a, b, restarted,
           {.tolerance = 1e-14, .max_iterations = k, .window = window, .window_restarts = true},
           context);
-      // CG's own loss of orthogonality in 20 steps: rounding times the condition, with room.
-      EXPECT_LE((x - y).norm(), 1e-11 * y.norm()) << window << ' ' << k;
-      EXPECT_LE((restarted - y).norm(), 1e-11 * y.norm()) << window << ' ' << k;
+      // Each step's products are rounded by sqrt(n) u, and the condition of P^-1 A (at most 5e3)
+      // multiplies what k steps of that are.
+      const double allowed = 1.1e-16 * std::sqrt(150.0) * 5e3 * k;
+      EXPECT_LE((x - y).norm(), allowed * y.norm()) << window << ' ' << k;
+      EXPECT_LE((restarted - y).norm(), allowed * y.norm()) << window << ' ' << k;
     }
 }
 
@@ -66,7 +68,7 @@ TEST(Fcg, TheFullWindowEndsInNStepsWhateverThePreconditioner) {
   EXPECT_GT(short_window.iterations, full.iterations);
 }
 
-TEST(Fcg, ALongerMemoryTakesFewerIterationsThanCgLosingItsOrthogonality) {
+TEST(Fcg, TheFullWindowTakesFewerIterationsThanMethodsLosingOrthogonality) {
   // Few large eigenvalues far above the rest, as kernel matrices have them, make CG forget.
   Vector eigenvalues(200);
   for (Index i = 0; i < 200; ++i) eigenvalues(i) = i < 40 ? std::pow(0.7, double(i)) : 1e-6;
@@ -84,9 +86,11 @@ TEST(Fcg, ALongerMemoryTakesFewerIterationsThanCgLosingItsOrthogonality) {
   const int plain = cg(a, b, x, {.tolerance = 1e-8, .max_iterations = 4000}).iterations;
   const int full = iterations(4000, false);
   EXPECT_LE(full, 42);  // 41 distinct eigenvalues, one more for rounding
-  EXPECT_LT(full, iterations({}, false));
-  EXPECT_LE(iterations({}, false), plain);
-  EXPECT_LT(full, iterations({}, true));
+  // Whoever forgets takes many times as many, in an order that depends on rounding: a window of 15
+  // is before plain CG on some machines (1.0 to 0.8 times its iterations) and behind it on others.
+  EXPECT_LT(2 * full, plain);
+  EXPECT_LT(2 * full, iterations({}, false));
+  EXPECT_LT(2 * full, iterations({}, true));
 }
 
 TEST(Fcg, TakesAnInnerSolverAsPreconditioner) {
