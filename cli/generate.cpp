@@ -16,7 +16,7 @@
 #include "mercer/data/simulate.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/models/options.hpp"
-#include "mercer/models/simulate.hpp"
+#include "mercer/studies/simulate.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -103,7 +103,7 @@ Generated generate_gp(const GenerateCommand& command) {
   out.data.inputs = data::uniform_points(*command.n, d, rng);
   const auto memory = command.memory.value_or(
       static_cast<std::uint64_t>(0.8 * static_cast<double>(available_memory_bytes())));
-  auto draw = models::draw_from_gp(problem, out.data.inputs, command.seed, memory);
+  auto draw = studies::draw_from_gp(problem, out.data.inputs, command.seed, memory);
   out.data.truth = std::move(draw.latent);
   out.data.target = std::move(draw.target);
   for (Index c = 1; c <= d; ++c) out.data.names.push_back(fmt::format("x{}", c));

@@ -1,4 +1,4 @@
-#include "mercer/models/simulate.hpp"
+#include "mercer/studies/simulate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/core/threads.hpp"
 
-namespace mercer::models {
+namespace mercer::studies {
 namespace {
 
 using inference::MeanKind;
@@ -51,4 +51,4 @@ TEST(Simulate, TooLargeIsRefusedWithWhatWouldFit) {
 }
 
 }  // namespace
-}  // namespace mercer::models
+}  // namespace mercer::studies

@@ -1,4 +1,4 @@
-#include "mercer/models/simulate.hpp"
+#include "mercer/studies/simulate.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "mercer/core/threads.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
-namespace mercer::models {
+namespace mercer::studies {
 
 Draw draw_from_gp(const inference::RegressionProblem& problem, ConstMatrixView x,
                   std::uint64_t seed, std::uint64_t memory_bytes) {
@@ -52,4 +52,4 @@ Draw draw_from_gp(const inference::RegressionProblem& problem, ConstMatrixView x
   return draw;
 }
 
-}  // namespace mercer::models
+}  // namespace mercer::studies

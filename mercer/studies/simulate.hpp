@@ -6,7 +6,7 @@
 
 #include "mercer/inference/exact_evidence.hpp"
 
-namespace mercer::models {
+namespace mercer::studies {
 
 struct Draw {
   Vector latent;  // f(x)
@@ -16,4 +16,4 @@ struct Draw {
 Draw draw_from_gp(const inference::RegressionProblem& problem, ConstMatrixView x,
                   std::uint64_t seed, std::uint64_t memory_bytes);
 
-}  // namespace mercer::models
+}  // namespace mercer::studies
