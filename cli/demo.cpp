@@ -38,7 +38,8 @@ Simulated simulate(std::uint64_t seed) {
   const inference::RegressionProblem problem{kernel, kNoise, inference::MeanKind::zero};
   Rng rng(seed, "demo-points");
   const Matrix x = data::uniform_points(kPoints, 2, rng);
-  const auto draw = studies::draw_from_gp(problem, x, seed, available_memory_bytes());
+  const auto draw = studies::draw_from_gp(
+      problem, x, {.seed = seed, .memory_bytes = static_cast<double>(available_memory_bytes())});
   const auto split = data::split_rows(kPoints, 0.2, seed);
   Simulated out;
   out.train = data::make_dataset(data::take_rows(ConstMatrixView(x), split.train),

@@ -65,9 +65,10 @@
 // preconditioners, and the approximations of K they are made from.
 #include "mercer/approximations/local_variance.hpp"  // given the nearest points only
 #include "mercer/approximations/pivoted_cholesky.hpp"
-#include "mercer/approximations/rpcholesky.hpp"  // can be grown
-#include "mercer/approximations/vecchia.hpp"     // sparse factor of the inverse
-#include "mercer/preconditioners/hybrid.hpp"     // low rank and sparse factor together
+#include "mercer/approximations/rpcholesky.hpp"    // can be grown
+#include "mercer/approximations/vecchia.hpp"       // sparse factor of the inverse
+#include "mercer/approximations/vecchia_draw.hpp"  // draws from N(0, K) at millions of points
+#include "mercer/preconditioners/hybrid.hpp"       // low rank and sparse factor together
 #include "mercer/preconditioners/jacobi.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
 #include "mercer/preconditioners/registry.hpp"  // by the name that users type
