@@ -233,16 +233,7 @@ void write(const GenerateCommand& command, const data::Simulated& data,
   writer.close();
 }
 
-}  // namespace
-
-int run_generate(const Words& words) {
-  Arguments arguments(
-      "generate",
-      "  mercer generate gp -n 1000 -d 2 --lengthscale 0.2 --noise 0.01 --seed 1 "
-      "-o gp.csv",
-      "Writes simulated data as CSV, the target y in the last column. The truth is\n"
-      "told on standard error.");
-  GenerateCommand command;
+void add_options(Arguments& arguments, GenerateCommand& command) {
   arguments.positional("NAME", command.name, "gp | friedman | field | grid (see below)");
   arguments.option("-n", "N", command.n, "rows (grid: cells, of which some are missing)");
   arguments.option("-d", "D", command.d, "inputs [default: gp 2, friedman 10]");
@@ -264,14 +255,28 @@ int run_generate(const Words& words) {
   arguments.option("--draw", "NAME", command.draw,
                    "auto | exact | vecchia: exact factors the covariance; vecchia draws\n"
                    "each point given its M most correlated earlier ones, which is an\n"
-                   "approximation and said in a comment of the file. auto is exact up to\n"
-                   "4,000 rows");
+                   "approximation and said in a comment of the file. auto is exact up to\n" +
+                       count(studies::kMostExactDraw) + " rows");
   arguments.option("--neighbours", "M", command.neighbours,
-                   "M of vecchia; giving it means --draw vecchia [default: 100]");
+                   fmt::format("M of vecchia; giving it means --draw vecchia [default: {}]",
+                               studies::kDrawNeighbours));
   arguments.bytes("--memory", command.memory,
                   "memory to stay inside [default: 80 % of what is free]");
   add_run_options(arguments, command.run);
   arguments.appendix("Names", kNames);
+}
+
+}  // namespace
+
+int run_generate(const Words& words) {
+  Arguments arguments(
+      "generate",
+      "  mercer generate gp -n 1000 -d 2 --lengthscale 0.2 --noise 0.01 --seed 1 "
+      "-o gp.csv",
+      "Writes simulated data as CSV, the target y in the last column. The truth is\n"
+      "told on standard error.");
+  GenerateCommand command;
+  add_options(arguments, command);
   if (!arguments.parse(words)) return exit_ok;
 
   check(command);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Cholesky>
 #include <cmath>
 #include <numbers>
 
@@ -106,6 +107,18 @@ TEST(Simulate, VariogramOfASparseDrawIsThatOfTheKernel) {
     EXPECT_LT(std::abs(mean - expected), 6.5 * error) << lags[static_cast<std::size_t>(l)];
     EXPECT_LT(error, 0.15 * expected);  // the comparison says something
   }
+}
+
+// Above 30,000 points the neighbours of such a kernel are chosen among candidates. A draw is a
+// linear function of x but for the nugget, whose standard deviation is 1e-5 here; what is left of
+// it after the fit grows a little from point to point.
+TEST(Simulate, ASparseDrawOfALinearKernelIsLinear) {
+  const auto p = problem("linear:iso", 3, 1, 0.01);
+  const Matrix x = uniform(31000, 3);
+  const auto draw = draw_from_gp(p, x, {.memory_bytes = kEnough, .neighbours = 12});
+  const Vector w = (x.transpose() * x).ldlt().solve(x.transpose() * draw.latent);
+  EXPECT_GT(w.norm(), 0.1);
+  EXPECT_LT((draw.latent - x * w).cwiseAbs().maxCoeff(), 1e-3);
 }
 
 TEST(Simulate, SameSeedSameBitsOnAnyThreads) {
