@@ -1,29 +1,20 @@
 // mercer compare: solvers x preconditioners over a grid of lengthscale and noise, on the user's
 // data; a table, and on request JSON, a CSV and a picture.
-#include "mercer/models/compare.hpp"
-
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
+#include "cli/compare_text.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
-#include "cli/format.hpp"
-#include "cli/record.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/atomic_file.hpp"
 #include "mercer/core/error.hpp"
-#include "mercer/core/memory.hpp"
-#include "mercer/report/heat_map.hpp"
 
 namespace mercer::cli {
 namespace {
-
-using models::CompareResult;
-using models::CompareRun;
 
 double to_number(const std::string& flag, const std::string& word) {
   std::size_t used = 0;
@@ -66,230 +57,6 @@ std::vector<double> grid(const std::string& flag, const std::vector<std::string>
   return values;
 }
 
-std::string stop_name(const CompareRun& run) {
-  if (!run.skipped.empty()) return "skipped";
-  if (run.timed_out) return "time_limit";
-  return std::string(to_string(run.stop));
-}
-
-Json run_json(const CompareRun& run) {
-  Json json = {
-      {"label", run.label()}, {"solver", run.solver}, {"preconditioner", run.preconditioner}};
-  put(json, "lengthscale", run.lengthscale);
-  put(json, "noise", run.noise);
-  json["stop"] = stop_name(run);
-  if (!run.skipped.empty()) {
-    json["reason"] = run.skipped;
-    return json;
-  }
-  json["iterations"] = run.iterations;
-  json["inner_iterations"] = run.inner_iterations;
-  json["matvecs"] = run.matvecs;
-  put(json, "build_seconds", run.build_seconds);
-  put(json, "solve_seconds", run.solve_seconds);
-  put(json, "relative_residual", run.relative_residual);
-  json["built"] = run.built.empty() ? "none" : run.built;
-  json["rank"] = run.rank;
-  json["neighbours"] = run.neighbours;
-  json["improvement"] = run.improvement ? Json(*run.improvement) : Json(nullptr);
-  if (!run.notes.empty()) json["notes"] = run.notes;
-  return json;
-}
-
-Json compare_json(const CompareResult& result, const models::CompareOptions& options,
-                  const data::Dataset& data, const std::string& path) {
-  Json json = {{"n", result.n},
-               {"d", result.d},
-               {"kernel", options.method.kernel},
-               {"operator", result.op},
-               {"precision", result.precision}};
-  if (options.rms_tolerance)
-    put(json, "rms_tolerance", *options.rms_tolerance);
-  else
-    put(json, "tolerance", options.method.tolerance);
-  json["max_iterations"] = options.method.max_iterations;
-  put(json, "cell_seconds", options.cell_seconds);
-  json["lengthscales"] = result.lengthscales;
-  json["noises"] = result.noises;
-  json["methods"] = result.labels;
-  json["runs"] = Json::array();
-  for (const auto& run : result.runs) json["runs"].push_back(run_json(run));
-  json["winners"] = Json::array();
-  for (const auto& w : result.winners) {
-    Json cell;
-    put(cell, "lengthscale", w.lengthscale);
-    put(cell, "noise", w.noise);
-    cell["by_seconds"] = w.by_seconds.empty() ? Json(nullptr) : Json(w.by_seconds);
-    cell["by_iterations"] = w.by_iterations.empty() ? Json(nullptr) : Json(w.by_iterations);
-    json["winners"].push_back(cell);
-  }
-  json["interrupted"] = result.interrupted;
-  json["peak_rss_bytes"] = peak_rss_bytes();
-  json["data"] = data_json(data, path);
-  return json;
-}
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + "\"";
-}
-
-std::string csv_text(const CompareResult& result) {
-  std::string out =
-      "lengthscale,noise,solver,preconditioner,stop,iterations,inner_iterations,matvecs,"
-      "build_seconds,solve_seconds,relative_residual,rank,neighbours,improvement,notes\n";
-  for (const auto& run : result.runs) {
-    out += fmt::format("{:.17g},{:.17g},{},{},{},", run.lengthscale, run.noise, run.solver,
-                       run.preconditioner, stop_name(run));
-    if (run.skipped.empty())
-      out += fmt::format("{},{},{},{:.6g},{:.6g},{:.6g},{},{},", run.iterations,
-                         run.inner_iterations, run.matvecs, run.build_seconds, run.solve_seconds,
-                         run.relative_residual, run.rank, run.neighbours);
-    else
-      out += ",,,,,,,,";
-    out += run.improvement ? fmt::format("{:.4f},", *run.improvement) : ",";
-    out += quoted(run.skipped.empty() ? run.notes : run.skipped) + "\n";
-  }
-  return out;
-}
-
-const CompareRun* find(const CompareResult& result, const std::string& label, double lengthscale,
-                       double noise) {
-  for (const auto& run : result.runs)
-    if (run.lengthscale == lengthscale && run.noise == noise && run.label() == label) return &run;
-  return nullptr;
-}
-
-// Iterations as in "246", ">1000" when a limit stopped it, "-" when it was not run.
-std::string iterations_text(const CompareRun* run) {
-  if (run == nullptr || !run->skipped.empty()) return "-";
-  if (run->solver == "cholesky") return "direct";
-  const auto total = run->iterations + run->inner_iterations;
-  if (run->converged()) return fmt::format("{}", total);
-  const bool limited = run->timed_out || run->stop == StopReason::iteration_limit;
-  return fmt::format("{}{}", limited ? ">" : "!", total);
-}
-
-// The improvement; where plain CG was stopped by a limit, a bound on it, as "<-2.10".
-void fill_gain(const CompareRun* run, const CompareRun* plain, report::HeatMapCell& cell) {
-  if (run == nullptr || plain == nullptr || !run->converged() || plain->iterations == 0) return;
-  const bool bound = !plain->converged();
-  if (!run->improvement && !bound) return;
-  const double effort = run->iterations + run->inner_iterations;
-  const double gain = run->improvement.value_or(std::log10(effort / plain->iterations));
-  if (bound && gain > 0) return;  // says nothing then
-  cell.value = gain;
-  cell.text = fmt::format("{}{:.2f}", bound ? "<" : "", std::abs(gain) < 0.005 ? 0.0 : gain);
-}
-
-report::HeatMap picture(const CompareResult& result, const std::string& name,
-                        const std::string& kernel) {
-  report::HeatMap map;
-  map.title = fmt::format("Preconditioners on {}", name);
-  map.subtitle = fmt::format("{} rows, {}, kernel {}; log10 of iterations over those of plain CG",
-                             count(result.n), plural(result.d, "input"), kernel);
-  map.column_title = "lengthscale";
-  map.row_title = "noise variance";
-  map.legend = "log10(iterations / plain CG): blue needs fewer; inner products count";
-  for (const double l : result.lengthscales) map.columns.push_back(fmt::format("{:g}", l));
-  for (const double s : result.noises) map.rows.push_back(fmt::format("{:g}", s));
-  for (const auto& label : result.labels) {
-    if (label == "cholesky") continue;
-    report::HeatMapPanel panel;
-    const bool plain = label == result.labels.front();
-    panel.title = plain ? "plain CG: iterations" : label;
-    panel.diverging = !plain;
-    for (const double s : result.noises) {
-      auto& row = panel.cells.emplace_back();
-      for (const double l : result.lengthscales) {
-        const auto* run = find(result, label, l, s);
-        report::HeatMapCell cell;
-        cell.text = iterations_text(run);
-        if (plain && run != nullptr && run->iterations > 0)
-          cell.value = std::log10(static_cast<double>(run->iterations));
-        if (!plain) fill_gain(run, find(result, result.labels.front(), l, s), cell);
-        row.push_back(std::move(cell));
-      }
-    }
-    map.panels.push_back(std::move(panel));
-  }
-  return map;
-}
-
-std::string one_cell(const CompareResult& result) {
-  Table table("llrrrrrl", {"", "method", "iterations", "products", "build", "solve", "log10 vs cg",
-                           "residual"});
-  for (const auto& run : result.runs) {
-    const bool wins = !result.winners.empty() && result.winners.front().by_seconds == run.label();
-    if (!run.skipped.empty()) {
-      table.row({"", run.label(), "-", "-", "-", "-", "-", "skipped"});
-      continue;
-    }
-    table.row({wins ? "*" : "", run.label(), iterations_text(&run), fmt::format("{}", run.matvecs),
-               duration(run.build_seconds), duration(run.solve_seconds),
-               run.improvement ? fmt::format("{:+.2f}", *run.improvement) : "-",
-               fmt::format("{:.1e}{}", run.relative_residual,
-                           run.converged() ? "" : " " + stop_name(run))});
-  }
-  const bool won = !result.winners.empty() && !result.winners.front().by_seconds.empty();
-  return table.text() + (won ? "\n  * least time, building included\n" : "");
-}
-
-std::string whole_grid(const CompareResult& result) {
-  std::string out;
-  for (const double noise : result.noises) {
-    out += fmt::format("Noise variance {:g}: iterations (inner ones included)\n", noise);
-    std::vector<std::string> headings = {"lengthscale"};
-    for (const double l : result.lengthscales) headings.push_back(fmt::format("{:g}", l));
-    Table table("l" + std::string(result.lengthscales.size(), 'r'), headings);
-    for (const auto& label : result.labels) {
-      std::vector<std::string> cells = {label};
-      for (const double l : result.lengthscales)
-        cells.push_back(iterations_text(find(result, label, l, noise)));
-      table.row(cells);
-    }
-    std::vector<std::string> quickest = {"least time"};
-    for (const double l : result.lengthscales) {
-      const auto found =
-          std::find_if(result.winners.begin(), result.winners.end(),
-                       [&](const auto& w) { return w.lengthscale == l && w.noise == noise; });
-      quickest.push_back(
-          found == result.winners.end() || found->by_seconds.empty() ? "-" : found->by_seconds);
-    }
-    table.row(quickest);
-    out += table.text() + "\n";
-  }
-  return out +
-         "  >  stopped by --max-iterations or --cell-seconds;  !  stagnation or breakdown;  "
-         "-  not run\n";
-}
-
-// Why methods were left out, each reason once.
-std::string skipped_text(const CompareResult& result) {
-  std::vector<std::string> said;
-  std::string out;
-  for (const auto& run : result.runs) {
-    if (run.skipped.empty()) continue;
-    const auto line = fmt::format("{}: {}", run.label(), run.skipped);
-    if (std::find(said.begin(), said.end(), line) != said.end()) continue;
-    said.push_back(line);
-    out += "  " + wrapped("not run: " + line, 4) + "\n";
-  }
-  return out;
-}
-
-std::string compare_text(const CompareResult& result, const models::CompareOptions& options) {
-  std::string out = fmt::format(
-      "{} rows, {}, kernel {}, {} operator, {} precision; stop at {}\n\n", count(result.n),
-      plural(result.d, "input"), options.method.kernel, result.op, result.precision,
-      options.rms_tolerance ? fmt::format("|r| <= {:g} sqrt(N)", *options.rms_tolerance)
-                            : fmt::format("|r| <= {:g} |y|", options.method.tolerance));
-  const bool single = result.lengthscales.size() * result.noises.size() == 1;
-  out += single ? one_cell(result) : whole_grid(result);
-  return out + skipped_text(result);
-}
-
 void write_text(const std::string& path, const std::string& text) {
   if (path == "-") {
     print_out(text);
@@ -303,7 +70,7 @@ void write_text(const std::string& path, const std::string& text) {
 struct Flags {
   RunOptions run;
   DataFlags data;
-  models::CompareOptions options;
+  studies::CompareOptions options;
   std::vector<std::string> lengthscales, noises, solvers;
   std::string csv, picture;
 };
@@ -333,6 +100,7 @@ void add_options(Arguments& arguments, Flags& flags) {
                    "stop at |r| <= E sqrt(N) instead of --tolerance\n"
                    "(1e-5 is the rule of Cutajar et al. 2016)");
   add_data_options(arguments, flags.data);
+  add_noise_options(arguments, flags.data);
   arguments.group("Model");
   arguments.option("--kernel", "SPEC", method.kernel, "kernel; the grid sets its lengthscales");
   arguments.option("--signal-variance", "V", method.signal_variance,
@@ -369,7 +137,7 @@ int run_compare(const Words& words) {
     options.lengthscales = grid("--lengthscales", flags.lengthscales);
   if (!flags.noises.empty()) options.noises = grid("--noises", flags.noises);
   if (!flags.solvers.empty()) options.solvers = flags.solvers;
-  models::check(options);
+  studies::check(options);
   if (options.rms_tolerance && arguments.given("--tolerance"))
     throw InvalidArgument(
         "--tolerance and --rms-tolerance are two rules for the same thing; give one");
@@ -383,18 +151,19 @@ int run_compare(const Words& words) {
   const Console console("compare", flags.run.quiet);
   const auto data = read(flags.data, console);
   options.standardize = !flags.data.raw_scale;
-  const auto result = models::compare(data, options, console.progress());
+  const auto result = studies::compare(data, options, console.progress());
   clear_progress_line();
   if (!result.note.empty()) console.note(result.note);
   if (result.interrupted)
     console.warn(
         fmt::format("interrupted: {} of {} runs are done and shown", result.runs.size(),
                     result.lengthscales.size() * result.noises.size() * result.labels.size()));
-  if (!flags.csv.empty()) write_text(flags.csv, csv_text(result));
+  if (!flags.csv.empty()) write_text(flags.csv, compare_csv(result));
   if (!flags.picture.empty())
-    write_text(flags.picture,
-               svg(picture(result, std::filesystem::path(flags.data.path).filename().string(),
-                           options.method.kernel)));
+    write_text(
+        flags.picture,
+        svg(compare_picture(result, std::filesystem::path(flags.data.path).filename().string(),
+                            options.method.kernel)));
   if (flags.run.json)
     print_json(compare_json(result, options, data, flags.data.path));
   else if (!csv_out)

@@ -15,7 +15,7 @@
 #include "mercer/data/simulate.hpp"
 #include "mercer/data/split.hpp"
 #include "mercer/models/scores.hpp"
-#include "mercer/models/simulate.hpp"
+#include "mercer/studies/simulate.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -38,7 +38,8 @@ Simulated simulate(std::uint64_t seed) {
   const inference::RegressionProblem problem{kernel, kNoise, inference::MeanKind::zero};
   Rng rng(seed, "demo-points");
   const Matrix x = data::uniform_points(kPoints, 2, rng);
-  const auto draw = models::draw_from_gp(problem, x, seed, available_memory_bytes());
+  const auto draw = studies::draw_from_gp(
+      problem, x, {.seed = seed, .memory_bytes = static_cast<double>(available_memory_bytes())});
   const auto split = data::split_rows(kPoints, 0.2, seed);
   Simulated out;
   out.train = data::make_dataset(data::take_rows(ConstMatrixView(x), split.train),

@@ -11,12 +11,14 @@
 #include "cli/shared_options.hpp"
 #include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
+#include "mercer/core/interrupt.hpp"
 #include "mercer/core/memory.hpp"
+#include "mercer/core/threads.hpp"
 #include "mercer/data/csv_writer.hpp"
 #include "mercer/data/simulate.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/models/options.hpp"
-#include "mercer/models/simulate.hpp"
+#include "mercer/studies/simulate.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -31,6 +33,8 @@ struct GenerateCommand {
   std::optional<double> signal_variance;
   std::optional<double> noise;
   std::string likelihood;
+  std::string draw = "auto";
+  std::optional<Index> neighbours;
   std::optional<std::uint64_t> memory;
   std::string output = "-";
   bool truth = false;
@@ -43,40 +47,59 @@ constexpr const char* kNames =
     "  field       Franke's surface at scattered points of the unit square\n"
     "  grid        Franke's surface on a grid of about N cells with holes in it\n";
 
+studies::DrawOptions draw_options(const GenerateCommand& command) {
+  const double free = 0.8 * static_cast<double>(available_memory_bytes());
+  return {.seed = command.seed,
+          .memory_bytes = command.memory ? static_cast<double>(*command.memory) : free,
+          .method = studies::draw_method(command.draw),
+          .neighbours = command.neighbours};
+}
+
 /// Says before the first allocation what does not fit and how many rows would.
 void check_memory(const GenerateCommand& command) {
-  const auto budget = command.memory ? static_cast<double>(*command.memory)
-                                     : 0.8 * static_cast<double>(available_memory_bytes());
-  const double n = static_cast<double>(*command.n);
+  auto draw = draw_options(command);
+  const bool gp = command.name == "gp";
   const bool plane = command.name == "field" || command.name == "grid";
-  const double d =
-      plane ? 2 : static_cast<double>(command.d.value_or(command.name == "gp" ? 2 : 10));
+  const Index d = plane ? 2 : command.d.value_or(gp ? 2 : 10);
+  if (gp) draw.method = studies::resolve(draw, *command.n);
   // Inputs, truth, target and noise; the cells of a grid once more.
-  const double row = 8 * ((command.name == "grid" ? 2 : 1) * d + 4);
-  const double square = command.name == "gp" ? 8 : 0;  // a draw factors the covariance
-  if (row * n + square * n * n <= budget) return;
-  const double most =
-      square > 0 ? 2 * budget / (row + std::sqrt(row * row + 4 * square * budget)) : budget / row;
+  const double row = 8.0 * ((command.name == "grid" ? 2 : 1) * static_cast<double>(d) + 4);
+  const auto bytes = [&](Index n) {
+    return row * static_cast<double>(n) + (gp ? studies::draw_bytes(draw, n, d) : 0.0);
+  };
+  if (bytes(*command.n) <= draw.memory_bytes) return;
+  Index fits = 0, too_many = *command.n;
+  while (too_many - fits > 1) {
+    const Index middle = fits + (too_many - fits) / 2;
+    (bytes(middle) <= draw.memory_bytes ? fits : too_many) = middle;
+  }
+  const bool exact = gp && draw.method == studies::DrawMethod::exact;
   throw DoesNotFit(fmt::format(
-      "{} rows of {} inputs{} need {}, but {} may be used; up to {} rows fit: give a smaller -n",
-      count(*command.n), d, square > 0 ? " and their covariance" : "",
-      format_bytes(row * n + square * n * n), format_bytes(budget),
-      count(static_cast<Index>(most))));
+      "{} rows of {} inputs{} need {}, but {} may be used; up to {} rows fit: give a smaller -n{}",
+      count(*command.n), d, exact ? " and their covariance" : "", format_bytes(bytes(*command.n)),
+      format_bytes(draw.memory_bytes), count(fits), exact ? ", or --draw vecchia" : ""));
 }
 
 struct Generated {
   data::Simulated data;
-  std::string truth;  // a sentence
+  std::string truth;           // a sentence
+  std::string comment;         // of the file; none when empty
+  Json draw = Json::object();  // gp: how f was drawn, for the record
 };
 
 // Draws y given f, by inverting P(Y <= y | f); returns the sentence about it.
 std::string observe(const GenerateCommand& command, data::Simulated& data) {
   const auto likelihood = likelihoods::make(command.likelihood);
   Rng rng(command.seed, "likelihood");
-  for (Index i = 0; i < data.target.size(); ++i) {
-    const double p = std::clamp(rng.uniform(), 1e-15, 1 - 1e-15);
-    data.target[i] = likelihood->predictive_quantile(p, data.truth[i], 0);
-  }
+  for (Index i = 0; i < data.target.size(); ++i) data.target[i] = rng.uniform();
+  constexpr Index rows = 1024;
+  parallel_for((data.target.size() + rows - 1) / rows, [&](Index task, int) {
+    stop_if_interrupted("drawing the target");
+    for (Index i = task * rows; i < std::min(data.target.size(), (task + 1) * rows); ++i) {
+      const double p = std::clamp(data.target[i], 1e-15, 1 - 1e-15);
+      data.target[i] = likelihood->predictive_quantile(p, data.truth[i], 0);
+    }
+  });
   std::string text = fmt::format("likelihood {}", likelihood->text());
   const auto names = likelihood->parameter_names();
   const Vector logs = likelihood->log_parameters();
@@ -85,7 +108,19 @@ std::string observe(const GenerateCommand& command, data::Simulated& data) {
   return text;
 }
 
-Generated generate_gp(const GenerateCommand& command) {
+// How f was drawn: a comment of the file when the law is an approximation, and the record.
+void describe_draw(const studies::Draw& draw, Generated& out) {
+  out.draw = {{"method", to_string(draw.method)}};
+  if (draw.method != studies::DrawMethod::vecchia) return;
+  out.draw["neighbours"] = draw.neighbours;
+  out.draw["raised"] = draw.raised;
+  out.comment = fmt::format(
+      "f was drawn by a Vecchia factor with m = {} neighbours: each point given its m most "
+      "correlated earlier ones",
+      draw.neighbours);
+}
+
+Generated generate_gp(const GenerateCommand& command, const Console& console) {
   const Index d = command.d.value_or(2);
   auto kernel = kernels::Kernel::parse(command.kernel.empty() ? "matern52" : command.kernel, d);
   // Typical distances in the unit cube grow like sqrt(d).
@@ -101,9 +136,10 @@ Generated generate_gp(const GenerateCommand& command) {
   Generated out;
   Rng rng(command.seed, "gp-points");
   out.data.inputs = data::uniform_points(*command.n, d, rng);
-  const auto memory = command.memory.value_or(
-      static_cast<std::uint64_t>(0.8 * static_cast<double>(available_memory_bytes())));
-  auto draw = models::draw_from_gp(problem, out.data.inputs, command.seed, memory);
+  auto draw =
+      studies::draw_from_gp(problem, out.data.inputs, draw_options(command), console.progress());
+  clear_progress_line();
+  describe_draw(draw, out);
   out.data.truth = std::move(draw.latent);
   out.data.target = std::move(draw.target);
   for (Index c = 1; c <= d; ++c) out.data.names.push_back(fmt::format("x{}", c));
@@ -151,13 +187,19 @@ void check(const GenerateCommand& command) {
   const bool flat = command.name == "field" || command.name == "grid";
   if (flat && command.d.value_or(2) != 2)
     throw InvalidArgument(fmt::format("{} lies in the plane: -d can only be 2", command.name));
-  if (command.name != "gp" &&
-      (!command.kernel.empty() || !command.lengthscale.empty() || command.signal_variance ||
-       !command.likelihood.empty() || command.memory))
+  if (command.name != "gp" && (!command.kernel.empty() || !command.lengthscale.empty() ||
+                               command.signal_variance || !command.likelihood.empty() ||
+                               command.draw != "auto" || command.neighbours || command.memory))
+    throw InvalidArgument(fmt::format(
+        "--kernel, --lengthscale, --signal-variance, --likelihood, --draw, --neighbours "
+        "and --memory are for gp, not for {}",
+        command.name));
+  require_choice("--draw", command.draw, studies::draw_method_names());
+  if (command.neighbours && !Positive::holds(*command.neighbours))
     throw InvalidArgument(
-        fmt::format("--kernel, --lengthscale, --signal-variance, --likelihood and --memory are for "
-                    "gp, not for {}",
-                    command.name));
+        fmt::format("--neighbours is {}, but must be positive", *command.neighbours));
+  if (command.neighbours && command.draw == "exact")
+    throw InvalidArgument("--neighbours is for --draw vecchia; an exact draw is given all points");
   if (!command.likelihood.empty()) {
     likelihoods::make(command.likelihood);  // throws, listing the names
     if (command.noise)
@@ -175,12 +217,14 @@ void check(const GenerateCommand& command) {
   check_output("--output", command.output, {});
 }
 
-void write(const GenerateCommand& command, const data::Simulated& data) {
+void write(const GenerateCommand& command, const data::Simulated& data,
+           const std::string& comment) {
   auto header = data.names;
   if (command.truth) header.emplace_back("f");
   header.emplace_back("y");
-  data::CsvWriter writer(command.output, std::move(header));
+  data::CsvWriter writer(command.output, std::move(header), comment);
   for (Index i = 0; i < data.target.size(); ++i) {
+    if (i % 65536 == 0) stop_if_interrupted("writing the data");
     for (Index j = 0; j < data.inputs.cols(); ++j) writer.number(data.inputs(i, j));
     if (command.truth) writer.number(data.truth[i]);
     writer.number(data.target[i]);
@@ -189,16 +233,7 @@ void write(const GenerateCommand& command, const data::Simulated& data) {
   writer.close();
 }
 
-}  // namespace
-
-int run_generate(const Words& words) {
-  Arguments arguments(
-      "generate",
-      "  mercer generate gp -n 1000 -d 2 --lengthscale 0.2 --noise 0.01 --seed 1 "
-      "-o gp.csv",
-      "Writes simulated data as CSV, the target y in the last column. The truth is\n"
-      "told on standard error.");
-  GenerateCommand command;
+void add_options(Arguments& arguments, GenerateCommand& command) {
   arguments.positional("NAME", command.name, "gp | friedman | field | grid (see below)");
   arguments.option("-n", "N", command.n, "rows (grid: cells, of which some are missing)");
   arguments.option("-d", "D", command.d, "inputs [default: gp 2, friedman 10]");
@@ -217,29 +252,50 @@ int run_generate(const Words& words) {
   arguments.option("--likelihood", "NAME", command.likelihood,
                    "y given f, as for mercer fit: bernoulli-logit, poisson and others\n"
                    "[default: f plus Gaussian noise]");
+  arguments.option("--draw", "NAME", command.draw,
+                   "auto | exact | vecchia: exact factors the covariance; vecchia draws\n"
+                   "each point given its M most correlated earlier ones, which is an\n"
+                   "approximation and said in a comment of the file. auto is exact up to\n" +
+                       count(studies::kMostExactDraw) + " rows");
+  arguments.option("--neighbours", "M", command.neighbours,
+                   fmt::format("M of vecchia; giving it means --draw vecchia [default: {}]",
+                               studies::kDrawNeighbours));
   arguments.bytes("--memory", command.memory,
                   "memory to stay inside [default: 80 % of what is free]");
   add_run_options(arguments, command.run);
   arguments.appendix("Names", kNames);
+}
+
+}  // namespace
+
+int run_generate(const Words& words) {
+  Arguments arguments(
+      "generate",
+      "  mercer generate gp -n 1000 -d 2 --lengthscale 0.2 --noise 0.01 --seed 1 "
+      "-o gp.csv",
+      "Writes simulated data as CSV, the target y in the last column. The truth is\n"
+      "told on standard error.");
+  GenerateCommand command;
+  add_options(arguments, command);
   if (!arguments.parse(words)) return exit_ok;
 
   check(command);
   check_memory(command);
   apply(command.run);
+  const Console console("generate", command.run.quiet);
   const Generated generated =
-      command.name == "gp" ? generate_gp(command) : generate_surface(command);
+      command.name == "gp" ? generate_gp(command, console) : generate_surface(command);
   const auto& data = generated.data;
-  write(command, data);
-  Console("generate", command.run.quiet)
-      .note(fmt::format("{} rows; {}; seed {}", count(data.target.size()), generated.truth,
-                        command.seed));
-  if (command.run.json)
-    print_json({{"n", data.target.size()},
-                {"d", data.inputs.cols()},
-                {"name", command.name},
-                {"truth", generated.truth},
-                {"seed", command.seed},
-                {"output", command.output}});
+  write(command, data, generated.comment);
+  console.note(fmt::format("{} rows; {}; seed {}", count(data.target.size()), generated.truth,
+                           command.seed));
+  if (!generated.comment.empty()) console.note(generated.comment);
+  if (command.run.json) {
+    Json json = {{"n", data.target.size()},  {"d", data.inputs.cols()}, {"name", command.name},
+                 {"truth", generated.truth}, {"seed", command.seed},    {"output", command.output}};
+    if (command.name == "gp") json["draw"] = generated.draw;
+    print_json(json);
+  }
   return exit_ok;
 }
 

@@ -5,11 +5,14 @@
 //   fit.model.save("concrete.mcr");
 #pragma once
 
+// studies: what solvers need on given data, and data whose truth is known.
+#include "mercer/studies/compare.hpp"   // solvers x preconditioners
+#include "mercer/studies/simulate.hpp"  // draws from a Gaussian process
+
 // models: from a table to certified predictions.
 #include "mercer/models/array_file.hpp"       // the container behind model files
 #include "mercer/models/class_scores.hpp"     // error rate, nll, brier, auc, calibration
 #include "mercer/models/classes.hpp"          // which classes a target has
-#include "mercer/models/compare.hpp"          // solvers x preconditioners
 #include "mercer/models/hyperparameters.hpp"  // in the units of the data
 #include "mercer/models/latent.hpp"           // fit_latent, LatentPredictor: classes, counts
 #include "mercer/models/merging.hpp"          // rows with the same inputs become one
@@ -18,7 +21,6 @@
 #include "mercer/models/regression.hpp"       // fit, solve, RegressionModel, Predictor
 #include "mercer/models/scores.hpp"           // rmse, nll, crps, coverage
 #include "mercer/models/sd_error.hpp"         // the measured error of approximate variances
-#include "mercer/models/simulate.hpp"         // draws from a Gaussian process
 #include "mercer/models/version.hpp"
 
 // data: CSV in and out, columns and categories, scaling, splits, simulated data.
@@ -63,9 +65,10 @@
 // preconditioners, and the approximations of K they are made from.
 #include "mercer/approximations/local_variance.hpp"  // given the nearest points only
 #include "mercer/approximations/pivoted_cholesky.hpp"
-#include "mercer/approximations/rpcholesky.hpp"  // can be grown
-#include "mercer/approximations/vecchia.hpp"     // sparse factor of the inverse
-#include "mercer/preconditioners/hybrid.hpp"     // low rank and sparse factor together
+#include "mercer/approximations/rpcholesky.hpp"    // can be grown
+#include "mercer/approximations/vecchia.hpp"       // sparse factor of the inverse
+#include "mercer/approximations/vecchia_draw.hpp"  // draws from N(0, K) at millions of points
+#include "mercer/preconditioners/hybrid.hpp"       // low rank and sparse factor together
 #include "mercer/preconditioners/jacobi.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
 #include "mercer/preconditioners/registry.hpp"  // by the name that users type

@@ -1,4 +1,4 @@
-"""Coverage over 20 seeds and certificates against Cholesky: calibration.py MERCER RESULTS_FOLDER."""
+"""Coverage over 20 seeds and certificates against Cholesky: calibration.py MERCER RESULTS_FOLDER [smoke]."""
 
 import os
 import sys
@@ -7,16 +7,17 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from study import call, read_records, write_records  # noqa: E402
 
-SEEDS = 20
+SIZES = {"seeds": 20, "coverage_rows": 1500, "steps": 60, "certificate_rows": 4000, "test_rows": 500}
+SMOKE = {"seeds": 1, "coverage_rows": 120, "steps": 3, "certificate_rows": 200, "test_rows": 50}
 
 
-def coverage(mercer, folder):
+def coverage(mercer, folder, sizes):
     rows = []
     data, model = os.path.join(folder, "d.csv"), os.path.join(folder, "m.mcr")
-    for seed in range(SEEDS):
-        call(mercer, "generate", "gp", "-n", 1500, "-d", 2, "--seed", seed, "-o", data)
+    for seed in range(sizes["seeds"]):
+        call(mercer, "generate", "gp", "-n", sizes["coverage_rows"], "-d", 2, "--seed", seed, "-o", data)
         for method, words in (("lbfgs, Cholesky", ("--restarts", 0)), ("vecchia", ("--train", "vecchia", "--restarts", 0)),
-                              ("adam, solves", ("--train", "adam", "--steps", 60))):
+                              ("adam, solves", ("--train", "adam", "--steps", sizes["steps"]))):
             fit = call(mercer, "fit", data, "--test-fraction", 0.3, "--seed", seed, "--kernel", "matern52", "-m", model, *words)
             scores = fit["evaluation"]
             rows.append({"seed": seed, "method": method, "coverage90": scores["coverage90"], "coverage95": scores["coverage95"],
@@ -25,11 +26,11 @@ def coverage(mercer, folder):
     return rows
 
 
-def certificates(mercer, folder):
+def certificates(mercer, folder, sizes):
     """The largest |mean - Cholesky mean| over its bound, per tolerance; above 1 would be a broken promise."""
     data, test = os.path.join(folder, "c.csv"), os.path.join(folder, "t.csv")
-    call(mercer, "generate", "friedman", "-n", 4000, "-d", 6, "--seed", 3, "-o", data)
-    call(mercer, "generate", "friedman", "-n", 500, "-d", 6, "--seed", 4, "-o", test)
+    call(mercer, "generate", "friedman", "-n", sizes["certificate_rows"], "-d", 6, "--seed", 3, "-o", data)
+    call(mercer, "generate", "friedman", "-n", sizes["test_rows"], "-d", 6, "--seed", 4, "-o", test)
     fixed = ("--kernel", "matern32", "--train", "none", "--lengthscale", 2, "--noise", 0.02)
 
     def predict(*words):
@@ -50,9 +51,10 @@ def certificates(mercer, folder):
 
 
 def main():
-    mercer, results = sys.argv[1:]
+    mercer, results, *smoke = sys.argv[1:]
+    sizes = SMOKE if smoke else SIZES
     with tempfile.TemporaryDirectory() as folder:
-        covered, promised = coverage(mercer, folder), certificates(mercer, folder)
+        covered, promised = coverage(mercer, folder, sizes), certificates(mercer, folder, sizes)
     write_records(os.path.join(results, "coverage.csv"), covered[0], covered)
     write_records(os.path.join(results, "certificates.csv"), promised[0], promised)
     with open(os.path.join(results, "tables.md"), "w") as file:

@@ -1,4 +1,4 @@
-"""Seconds and peak memory against rows: growth.py MERCER DATA_FOLDER RESULTS_FOLDER [NAME...].
+"""Seconds and peak memory against rows: growth.py MERCER DATA_FOLDER RESULTS_FOLDER [smoke] [NAME...].
 
 Random rows of house_16H and protein, the first rows of hflights. `fit` learns a Matern-3/2 kernel with one lengthscale
 per input on all of them; `solve` is one system at the hyperparameters that the largest fit found, so that it is the same
@@ -15,17 +15,18 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from study import call, read_records, read_table, write_records, write_table  # noqa: E402
 
 SIZES = {"house_16H": [5000, 10000, 20000], "protein": [5000, 10000, 20000, 40000], "hflights": [100000]}
+SMOKE = {"house_16H": [60, 120], "hflights": [100]}
 FIELDS = ["data", "n", "fit_seconds", "train_seconds", "fit_mib", "exact_gradients", "fit_products", "solve_seconds",
           "solve_iterations", "solve_mib"]
 
 
-def study(mercer, data, name):
+def study(mercer, data, name, sizes):
     header, rows = read_table(data, name)
     if name != "hflights":
         random.Random(0).shuffle(rows)
     out, paths = [], {}
     with tempfile.TemporaryDirectory() as folder:
-        for n in SIZES[name]:
+        for n in sizes:
             paths[n] = os.path.join(folder, f"{n}.csv")
             write_table(paths[n], header, rows[:n])
             fit = call(mercer, "fit", paths[n], "--kernel", "matern32", "-m", os.path.join(folder, "m.mcr"))
@@ -68,10 +69,13 @@ def table(rows):
 
 def main():
     mercer, data, results, *names = sys.argv[1:]
+    everything = SIZES
+    if names[:1] == ["smoke"]:
+        everything, names = SMOKE, names[1:]
     path = os.path.join(results, "growth.csv")
     rows = read_records(path)
-    for name in names or SIZES:
-        rows = [r for r in rows if r["data"] != name] + study(mercer, data, name)
+    for name in names or everything:
+        rows = [r for r in rows if r["data"] != name] + study(mercer, data, name, everything[name])
         write_records(path, FIELDS, rows)
     with open(os.path.join(results, "tables.md"), "w") as file:
         sys.stdout = file

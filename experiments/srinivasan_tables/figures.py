@@ -1,6 +1,6 @@
-"""Figures 1-4 of Srinivasan et al. (2014) as a table of runs: figures.py MERCER RESULTS_FOLDER.
+"""Figures 1-4 of Srinivasan et al. (2014) as a table of runs: figures.py MERCER RESULTS_FOLDER [smoke].
 
-2,000 points uniform in the unit cube, Gaussian kernel of bandwidth sigma, regularisation gamma (the noise variance of
+2,000 points (smoke: 100) uniform in the unit cube, Gaussian kernel of bandwidth sigma, regularisation gamma (the noise variance of
 this program), preconditioner K + (gamma + delta) I solved by CG to an inner tolerance, outer solver flexible GMRES.
 """
 
@@ -21,11 +21,11 @@ DELTAS = [1e-4, 1e-3, 1e-2, 1e-1]  # beside gamma 1e-3
 INNER = [1e-5, 1e-4, 1e-3, 1e-2, 1e-1]
 
 
-def write_cube(path):
+def write_cube(path, rows):
     draw = random.Random(0)
     with open(path, "w") as file:
         file.write("x,y,z,t\n")
-        for _ in range(2000):
+        for _ in range(rows):
             p = [draw.random() for _ in range(3)]
             t = math.sin(6 * p[0]) + math.cos(5 * p[1]) * p[2] + 0.1 * draw.gauss(0, 1)
             file.write(",".join(f"{v:.12g}" for v in (*p, t)) + "\n")
@@ -37,10 +37,10 @@ def solve(mercer, path, sigma, gamma, *words):
 
 
 def main():
-    mercer, results = sys.argv[1:]
+    mercer, results, *smoke = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder, open(os.path.join(results, "figures.csv"), "w", newline="") as file:
         path = os.path.join(folder, "cube.csv")
-        write_cube(path)
+        write_cube(path, 100 if smoke else 2000)
         out = csv.writer(file)
         out.writerow(["figure", "value", "solver", "stop", "iterations", "inner_iterations", "matvecs", "seconds"])
 

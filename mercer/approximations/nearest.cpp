@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <nanoflann.hpp>
+#include <numbers>
 #include <optional>
 
 #include "mercer/approximations/detail/smallest.hpp"
@@ -20,21 +21,29 @@ using kernels::Node;
 
 constexpr Index tree_dimensions = 6;  // above, a kd-tree looks at most of the points anyway
 constexpr Index tree_queries = 256;   // to a task
+constexpr Index first_level = 1024;   // points of the smallest tree for earlier ones
 constexpr Index queries = 128;        // of a tile
 constexpr Index tile = 512;           // earlier points of a tile
 
 bool has_distance(const kernels::Leaf& leaf) {
-  return leaf.kind != LeafKind::periodic && leaf.info().family == kernels::Family::distance;
+  return leaf.info().family == kernels::Family::distance;
 }
 
 void shortest_lengthscales(const Node& node, Index d, std::vector<double>& weights) {
   for (const Node& child : node.children) shortest_lengthscales(child, d, weights);
   if (node.kind != Node::Kind::leaf || !has_distance(node.leaf)) return;
+  if (node.leaf.kind == LeafKind::periodic) return;
   weights.resize(static_cast<std::size_t>(d), 0.0);
   for (Index c = 0; c < d; ++c) {
     double& weight = weights[static_cast<std::size_t>(c)];
     weight = std::max(weight, 1 / node.leaf.lengthscale(c));
   }
+}
+
+void periodic_leaves(const Node& node, std::vector<const kernels::Leaf*>& leaves) {
+  for (const Node& child : node.children) periodic_leaves(child, leaves);
+  if (node.kind == Node::Kind::leaf && node.leaf.kind == LeafKind::periodic)
+    leaves.push_back(&node.leaf);
 }
 
 /// Tiles of |a|^2/2 - a.q, which orders the points a by their distance from q.
@@ -84,10 +93,11 @@ void search_tiles(const Tiles& tiles, const PointColumns& q, const Reach& reach,
   parallel_for(blocks, std::ref(body));
 }
 
-/// What nanoflann asks of a set of points.
+/// What nanoflann asks of a set of points: the first `count` columns of z.
 struct Cloud {
   const PointColumns& z;
-  std::size_t kdtree_get_point_count() const { return static_cast<std::size_t>(z.cols()); }
+  Index count;
+  std::size_t kdtree_get_point_count() const { return static_cast<std::size_t>(count); }
   float kdtree_get_pt(std::size_t i, std::size_t c) const {
     return z(static_cast<Index>(c), static_cast<Index>(i));
   }
@@ -137,35 +147,61 @@ void search_tree(const Tree& tree, const PointColumns& q, const Reach& reach, In
 
 /// A tree for few dimensions, tiles for more.
 struct NearestPoints::Impl {
-  explicit Impl(PointColumns points) : z(std::move(points)), cloud{z} {
-    if (z.rows() <= tree_dimensions)
-      tree.emplace(static_cast<int>(z.rows()), cloud,
-                   nanoflann::KDTreeSingleIndexAdaptorParams(16));
-    else
+  /// A tree over the first points.
+  struct Level {
+    Level(const PointColumns& z, Index count)
+        : cloud{z, count},
+          tree(static_cast<int>(z.rows()), cloud, nanoflann::KDTreeSingleIndexAdaptorParams(16)) {}
+    Cloud cloud;
+    Tree tree;
+  };
+
+  Impl(PointColumns points, Among among) : z(std::move(points)) {
+    if (z.rows() > tree_dimensions) {
       tiles.emplace(z);
-  }
-  template <class Reach>
-  void search(const PointColumns& q, const Reach& reach, Index most, std::int32_t* out) const {
-    if (tree)
-      search_tree(*tree, q, reach, most, out);
-    else
-      search_tiles(*tiles, q, reach, most, out);
+      return;
+    }
+    if (among == Among::earlier)
+      for (Index count = first_level; count < z.cols(); count *= 2)
+        levels.push_back(std::make_unique<Level>(z, count));
+    levels.push_back(std::make_unique<Level>(z, z.cols()));
   }
 
   PointColumns z;
-  Cloud cloud;
-  std::optional<Tree> tree;
+  std::vector<std::unique_ptr<Level>> levels;  // smallest first; the last has all points
   std::optional<Tiles> tiles;
 };
 
-NearestPoints::NearestPoints(PointColumns z) : impl_(std::make_unique<Impl>(std::move(z))) {}
+NearestPoints::NearestPoints(PointColumns z, Among among)
+    : impl_(std::make_unique<Impl>(std::move(z), among)) {}
 NearestPoints::~NearestPoints() = default;
 NearestPoints::NearestPoints(NearestPoints&&) noexcept = default;
 
 void NearestPoints::find(const PointColumns& q, Index count, std::int32_t* out) const {
-  const Index n = impl_->z.cols();
-  impl_->search(
-      q, [n](Index) { return n; }, count, out);
+  const auto all = [n = impl_->z.cols()](Index) { return n; };
+  if (impl_->tiles)
+    search_tiles(*impl_->tiles, q, all, count, out);
+  else
+    search_tree(impl_->levels.back()->tree, q, all, count, out);
+}
+
+void NearestPoints::find_earlier(Index first, Index last, Index count, std::int32_t* out) const {
+  if (impl_->tiles)
+    return search_tiles(
+        *impl_->tiles, impl_->z.middleCols(first, last - first),
+        [first](Index i) { return first + i; }, count, out);
+  // In a tree over all points the search for an early point would pass by most of them, because few
+  // come before it. So each is looked for in the smallest tree that has all points before it: at
+  // least half of that tree may be taken.
+  for (const auto& level : impl_->levels) {
+    const Index end = std::min(last, level->cloud.count);
+    if (end <= first) continue;
+    search_tree(
+        level->tree, impl_->z.middleCols(first, end - first),
+        [first](Index i) { return first + i; }, count, out);
+    out += (end - first) * count;
+    first = end;
+  }
 }
 
 Neighbours nearest_earlier(const PointColumns& z, Index count) {
@@ -173,9 +209,9 @@ Neighbours nearest_earlier(const PointColumns& z, Index count) {
   result.points = z.cols();
   result.most = std::max<Index>(0, std::min(count, z.cols() - 1));
   result.index.resize(static_cast<std::size_t>(result.most * result.points));
-  if (result.most == 0) return result;
-  NearestPoints::Impl(z).search(
-      z, [](Index i) { return i; }, result.most, result.index.data());
+  if (result.most > 0)
+    NearestPoints(z, NearestPoints::Among::earlier)
+        .find_earlier(0, z.cols(), result.most, result.index.data());
   return result;
 }
 
@@ -186,32 +222,48 @@ bool falls_with_distance(const kernels::Kernel& kernel) {
 }
 
 ScaledMetric::ScaledMetric(const kernels::Kernel& kernel, ConstMatrixView x) {
+  if (x.rows() == 0) return;
   std::vector<double> weights;
   shortest_lengthscales(kernel.root(), x.cols(), weights);
-  const auto d = static_cast<Index>(weights.size());
-  if (d == 0 || x.rows() == 0) return;
-  middle_.resize(d);
-  weight_ = Eigen::Map<const Vector>(weights.data(), d);
-  double largest = std::numeric_limits<double>::min();
-  for (Index c = 0; c < d; ++c) {
+  double largest = std::numeric_limits<double>::min();  // of the widths of x
+  for (Index c = 0; c < static_cast<Index>(weights.size()); ++c) {
+    const double weight = weights[static_cast<std::size_t>(c)];
     const double low = x.col(c).minCoeff(), high = x.col(c).maxCoeff();
-    middle_(c) = low + (high - low) / 2;
-    largest = std::max(largest, (high - low) * weight_(c));
+    features_.push_back({.input = c, .weight = weight, .middle = low + (high - low) / 2});
+    largest = std::max(largest, (high - low) * weight);
   }
-  weight_ /= largest;
+  // k = exp(-2 sum_c sin^2(pi (x_c - x'_c) / period) / l_c^2) = exp(-|z - z'|^2 / 2), where z has
+  // the coordinates cos and sin of 2 pi x_c / period, over l_c.
+  std::vector<const kernels::Leaf*> circles;
+  periodic_leaves(kernel.root(), circles);
+  for (const auto* leaf : circles)
+    for (Index c = 0; c < x.cols(); ++c) {
+      Feature feature{.input = c,
+                      .kind = Kind::cosine,
+                      .weight = 1 / leaf->lengthscale(c),
+                      .rate = 2 * std::numbers::pi / leaf->shape};
+      features_.push_back(feature);
+      feature.kind = Kind::sine;
+      features_.push_back(feature);
+      largest = std::max(largest, 2 * feature.weight);
+    }
+  for (auto& feature : features_) feature.weight /= largest;
 }
 
 PointColumns ScaledMetric::operator()(ConstMatrixView x) const {
-  PointColumns z(weight_.size(), x.rows());
+  PointColumns z(static_cast<Index>(features_.size()), x.rows());
   // New points may lie anywhere; beyond this one direction is as good as another in float32.
   constexpr double far = 1e6;
-  for (Index c = 0; c < z.rows(); ++c)
-    z.row(c) = ((x.col(c).array() - middle_(c)) * weight_(c))
-                   .max(-far)
-                   .min(far)
-                   .cast<float>()
-                   .matrix()
-                   .transpose();
+  for (Index k = 0; k < z.rows(); ++k) {
+    const auto& f = features_[static_cast<std::size_t>(k)];
+    for (Index i = 0; i < x.rows(); ++i) {
+      const double v = x(i, f.input);
+      const double at = f.kind == Kind::line     ? v - f.middle
+                        : f.kind == Kind::cosine ? std::cos(f.rate * v)
+                                                 : std::sin(f.rate * v);
+      z(k, i) = static_cast<float>(std::clamp(at * f.weight, -far, far));
+    }
+  }
   return z;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <optional>
 
 #include "mercer/approximations/detail/smallest.hpp"
 #include "mercer/core/error.hpp"
@@ -63,42 +64,45 @@ class CorrelationTiles {
   }
 
  private:
-  const Residual& r_;
+  Residual r_;
   Vector deviation_;
 };
 
-/// The best among all earlier points, or among the first `last` of them.
-void search_all(const Residual& r, Index last, Neighbours& result) {
-  const CorrelationTiles tiles(r);
-  const Index n = r.x.rows(), blocks = (n + queries - 1) / queries;
+Neighbours sized(Index first, Index last, Index most) {
+  Neighbours result;
+  result.first = first;
+  result.points = last - first;
+  result.most = most;
+  result.index.resize(static_cast<std::size_t>(most * result.points));
+  return result;
+}
+
+/// The best among all earlier points, or among the first `reach` of them.
+void search_all(const CorrelationTiles& tiles, Index reach, Neighbours& result) {
+  const Index n = result.points, blocks = (n + queries - 1) / queries;
   const auto body = [&](Index task, int) {
-    const Index begin = (blocks - 1 - task) * queries, end = std::min(n, begin + queries);
+    const Index begin = result.first + (blocks - 1 - task) * queries;
+    const Index end = std::min(result.first + n, begin + queries);
     std::vector<detail::Smallest> best(static_cast<std::size_t>(end - begin),
                                        detail::Smallest(result.most));
     CorrelationTiles::Workspace w;
-    for (Index first = 0; first < std::min(end, last); first += tile) {
-      const Index count = std::min({tile, end - first, last - first});
+    for (Index first = 0; first < std::min(end, reach); first += tile) {
+      const Index count = std::min({tile, end - first, reach - first});
       tiles.evaluate(first, count, begin, end - begin, w);
       for (Index i = begin; i < end; ++i)
         best[static_cast<std::size_t>(i - begin)].add(w.scores.data() + (i - begin) * count, first,
                                                       std::min(count, i - first));
     }
     for (Index i = begin; i < end; ++i)
-      best[static_cast<std::size_t>(i - begin)].write(result.index.data() + i * result.most);
+      best[static_cast<std::size_t>(i - begin)].write(result.index.data() +
+                                                      (i - result.first) * result.most);
   };
   parallel_for(blocks, std::ref(body));
   for (Index b = 0; b < blocks; ++b) {
-    const Index begin = b * queries, end = std::min(n, begin + queries);
-    result.kernel_values += static_cast<double>(std::min(end, last)) * double(end - begin);
+    const Index begin = result.first + b * queries;
+    const Index end = std::min(result.first + n, begin + queries);
+    result.kernel_values += static_cast<double>(std::min(end, reach)) * double(end - begin);
   }
-}
-
-Neighbours sized(Index points, Index count) {
-  Neighbours result;
-  result.points = points;
-  result.most = std::max<Index>(0, std::min(count, points - 1));
-  result.index.resize(static_cast<std::size_t>(result.most * points));
-  return result;
 }
 
 /// The union of two sets for each point, ascending.
@@ -129,77 +133,135 @@ void take_nearest(const PointColumns& z, Index i, Index count,
 }
 
 /// One point against its candidates: the nearest of them, then the most correlated.
-void rank_candidates(const Residual& r, const Candidates& candidates, const PointColumns& z,
-                     Index nearest, Neighbours& result) {
-  const Vector deviation = deviations(r);
-  const Index n = r.x.rows(), tasks = (n + ranked - 1) / ranked;
-  std::vector<double> values(static_cast<std::size_t>(tasks), 0.0);
-  const auto body = [&](Index task, int) {
+class Ranking {
+ public:
+  Ranking(const Residual& r, const Vector& deviation, const PointColumns& z, Index nearest)
+      : r_(r), deviation_(deviation), z_(z), nearest_(nearest) {}
+
+  void rank(const Candidates& candidates, Neighbours& result) const {
+    const Index n = result.points, tasks = (n + ranked - 1) / ranked;
+    std::vector<double> values(static_cast<std::size_t>(tasks), 0.0);
+    const auto body = [&](Index task, int) {
+      Workspace w;
+      for (Index k = task * ranked; k < std::min(n, (task + 1) * ranked); ++k) {
+        candidates.of(result.first + k, w.which);
+        values[static_cast<std::size_t>(task)] +=
+            choose(result.first + k, result.most, w, result.index.data() + k * result.most);
+      }
+    };
+    parallel_for(tasks, std::ref(body));
+    for (const double v : values) result.kernel_values += v;
+  }
+
+ private:
+  struct Workspace {
     std::vector<std::int32_t> which;
     std::vector<float> scores;
     Matrix points, k;
-    for (Index i = task * ranked; i < std::min(n, (task + 1) * ranked); ++i) {
-      candidates.of(i, which);
-      const auto count = static_cast<Index>(which.size());
-      if (count <= result.most) {
-        std::copy(which.begin(), which.end(), result.index.data() + i * result.most);
-        continue;
-      }
-      points.resize(count, r.x.cols());
-      k.resize(count, 1);
-      for (Index c = 0; c < r.x.cols(); ++c)
-        for (Index j = 0; j < count; ++j) points(j, c) = r.x(which[static_cast<std::size_t>(j)], c);
-      operators::cross_matrix(r.kernel, points, r.x.row(i), k);
-      values[static_cast<std::size_t>(task)] += static_cast<double>(count);
-      scores.resize(which.size());
-      for (std::size_t j = 0; j < which.size(); ++j) {
-        double left = k(static_cast<Index>(j), 0);
-        if (r.factor != nullptr)
-          left -= static_cast<double>(r.factor->col(which[j]).dot(r.factor->col(i)));
-        scores[j] = static_cast<float>(-std::abs(left) / deviation(which[j]));
-      }
-      take_nearest(z, i, nearest, which, scores);
-      detail::Smallest best(result.most);
-      for (std::size_t j = 0; j < which.size(); ++j) best.add_one(scores[j], which[j]);
-      best.write(result.index.data() + i * result.most);
-    }
   };
-  parallel_for(tasks, std::ref(body));
-  for (const double v : values) result.kernel_values += v;
-}
+
+  /// Writes the best of w.which for point i; returns the kernel values that it took.
+  double choose(Index i, Index most, Workspace& w, std::int32_t* out) const {
+    const auto count = static_cast<Index>(w.which.size());
+    if (count <= most) {
+      std::copy(w.which.begin(), w.which.end(), out);
+      return 0;
+    }
+    w.points.resize(count, r_.x.cols());
+    w.k.resize(count, 1);
+    for (Index c = 0; c < r_.x.cols(); ++c)
+      for (Index j = 0; j < count; ++j)
+        w.points(j, c) = r_.x(w.which[static_cast<std::size_t>(j)], c);
+    operators::cross_matrix(r_.kernel, w.points, r_.x.row(i), w.k);
+    w.scores.resize(w.which.size());
+    for (std::size_t j = 0; j < w.which.size(); ++j) {
+      double left = w.k(static_cast<Index>(j), 0);
+      if (r_.factor != nullptr)
+        left -= static_cast<double>(r_.factor->col(w.which[j]).dot(r_.factor->col(i)));
+      w.scores[j] = static_cast<float>(-std::abs(left) / deviation_(w.which[j]));
+    }
+    take_nearest(z_, i, nearest_, w.which, w.scores);
+    detail::Smallest best(most);
+    for (std::size_t j = 0; j < w.which.size(); ++j) best.add_one(w.scores[j], w.which[j]);
+    best.write(out);
+    return static_cast<double>(count);
+  }
+
+  const Residual& r_;
+  const Vector& deviation_;
+  const PointColumns& z_;
+  Index nearest_;
+};
 
 }  // namespace
 
-Neighbours most_correlated(const Residual& r, const NeighbourOptions& options) {
-  validate(options);
-  const Index n = r.x.rows();
-  if (n > std::numeric_limits<std::int32_t>::max())
-    throw InvalidArgument("neighbours: more than 2^31 - 1 points");
-  if (r.factor != nullptr && r.factor->cols() != n)
-    throw DimensionMismatch("neighbours: columns of the factor", r.factor->cols(), "points", n);
-  const bool near = falls_with_distance(r.kernel);
-  if (near && r.factor == nullptr)
-    return nearest_earlier(scaled_points(r.kernel, r.x), options.count);
+struct NeighbourSearch::Impl {
+  Impl(const Residual& residual, const NeighbourOptions& wanted) : r(residual), options(wanted) {
+    validate(options);
+    const Index n = r.x.rows();
+    if (n > std::numeric_limits<std::int32_t>::max())
+      throw InvalidArgument("neighbours: more than 2^31 - 1 points");
+    if (r.factor != nullptr && r.factor->cols() != n)
+      throw DimensionMismatch("neighbours: columns of the factor", r.factor->cols(), "points", n);
+    most = std::max<Index>(0, std::min(options.count, n - 1));
+    near = falls_with_distance(r.kernel);
+    if (most == 0) return;
+    const Index limit = r.factor == nullptr ? options.all_pairs : options.all_pairs_of_residual;
+    all_pairs = !near && n <= limit;
+    if (all_pairs || !near) tiles.emplace(all_pairs ? r : Residual{r.kernel, r.x, r.noise});
+    if (all_pairs) return;
+    z = scaled_points(r.kernel, r.x);
+    if (near && r.factor == nullptr) {
+      nearest.emplace(std::move(z), NearestPoints::Among::earlier);
+      return;
+    }
+    if (z.rows() > 0) nearest.emplace(z, NearestPoints::Among::earlier);
+    deviation = deviations(r);
+  }
 
-  auto result = sized(n, options.count);
-  if (result.most == 0) return result;
-  const Index limit = r.factor == nullptr ? options.all_pairs : options.all_pairs_of_residual;
-  if (!near && n <= limit) {
-    search_all(r, n, result);
+  Neighbours find(Index first, Index last) const {
+    auto result = sized(first, last, most);
+    if (most == 0) return result;
+    if (near && r.factor == nullptr) {
+      nearest->find_earlier(first, last, most, result.index.data());
+      return result;
+    }
+    if (all_pairs) {
+      search_all(*tiles, r.x.rows(), result);
+      return result;
+    }
+    const Index candidates = std::min(options.candidates * most, r.x.rows() - 1);
+    auto close = sized(first, last, nearest ? candidates : 0), best = sized(first, last, most);
+    if (nearest) nearest->find_earlier(first, last, candidates, close.index.data());
+    if (!near) {
+      result.all_pairs = false;
+      search_all(*tiles, std::max(first_points, most), best);
+      result.kernel_values += best.kernel_values;
+    }
+    const auto taken = near ? static_cast<Index>(options.nearest * static_cast<double>(most)) : 0;
+    Ranking(r, deviation, z, taken).rank({close, near ? nullptr : &best}, result);
     return result;
   }
-  const PointColumns z = scaled_points(r.kernel, r.x);
-  Neighbours close = sized(n, 0), best = sized(n, result.most);
-  if (z.rows() > 0) close = nearest_earlier(z, options.candidates * result.most);
-  if (!near) {
-    result.all_pairs = false;
-    search_all({r.kernel, r.x, r.noise}, std::max(first_points, best.most), best);
-    result.kernel_values += best.kernel_values;
-  }
-  const auto nearest =
-      near ? static_cast<Index>(options.nearest * static_cast<double>(result.most)) : 0;
-  rank_candidates(r, {close, near ? nullptr : &best}, z, nearest, result);
-  return result;
+
+  Residual r;
+  NeighbourOptions options;
+  Index most = 0;
+  bool near = false;       // one leaf of a distance
+  bool all_pairs = false;  // another kernel, and few points
+  PointColumns z;
+  std::optional<NearestPoints> nearest;
+  std::optional<CorrelationTiles> tiles;
+  Vector deviation;
+};
+
+NeighbourSearch::NeighbourSearch(const Residual& r, const NeighbourOptions& options)
+    : impl_(std::make_unique<Impl>(r, options)) {}
+NeighbourSearch::~NeighbourSearch() = default;
+
+Neighbours NeighbourSearch::find(Index first, Index last) const { return impl_->find(first, last); }
+
+Neighbours most_correlated(const Residual& r, const NeighbourOptions& options) {
+  return NeighbourSearch(r, options).find(0, r.x.rows());
 }
 
 double neighbours_kernel_values(Index n, Index count, bool residual) {

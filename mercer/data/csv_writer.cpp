@@ -11,10 +11,14 @@
 
 namespace mercer::data {
 
-CsvWriter::CsvWriter(const std::string& path, std::vector<std::string> header)
+CsvWriter::CsvWriter(const std::string& path, std::vector<std::string> header,
+                     std::string_view comment)
     : header_(std::move(header)) {
   if (header_.empty()) throw InvalidArgument("CsvWriter: a CSV file needs at least one column");
+  if (comment.find_first_of("\r\n") != std::string_view::npos)
+    throw InvalidArgument("CsvWriter: a comment is one line");
   sink_ = std::make_unique<ByteSink>(path);
+  if (!comment.empty()) fmt::format_to(std::back_inserter(buffer_), "# {}\n", comment);
   for (const auto& name : header_) text(name);
   end_row();
   rows_ = 0;

@@ -15,8 +15,10 @@ namespace mercer::data {
 
 class CsvWriter {
  public:
-  /// Throws IoError when `path` cannot be written.
-  CsvWriter(const std::string& path, std::vector<std::string> header);
+  /// Throws IoError when `path` cannot be written. A comment becomes a line `# comment` before the
+  /// header, which readers of this library skip.
+  CsvWriter(const std::string& path, std::vector<std::string> header,
+            std::string_view comment = {});
   /// Without close() before it, a file is not written at all.
   ~CsvWriter();
   CsvWriter(const CsvWriter&) = delete;

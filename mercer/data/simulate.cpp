@@ -56,7 +56,7 @@ Simulated franke_at(Matrix points, double noise_sd, std::uint64_t seed) {
   }
   out.target = with_noise(out.truth, noise_sd, seed);
   out.inputs = std::move(points);
-  out.names = {"x", "y"};
+  out.names = {"x1", "x2"};
   return out;
 }
 

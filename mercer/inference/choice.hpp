@@ -1,6 +1,7 @@
 // A complete choice of method for H x = b, H = K + D: what `auto` has become after planning.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,8 @@ struct SystemChoice {
   SolvePrecision precision = SolvePrecision::float64;
   double tolerance = 1e-6;  // |b - H x| <= tolerance |b|, column by column
   int max_iterations = 1000;
+  /// Iterations in which the residual must halve, or the solve gives up; unset: the solver's rule.
+  std::optional<int> stagnation_window;
   /// With "auto": solves that will share the preconditioner; it may cost more to build then.
   double expected_solves = 1;
 };

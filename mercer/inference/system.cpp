@@ -123,6 +123,7 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
   krylov::SolverOptions options;
   options.tolerance = tolerance;
   options.max_iterations = choice.max_iterations;
+  options.stagnation_window = choice.stagnation_window;
   krylov::SolverContext context;
   context.preconditioner = preconditioner;
   context.observer = observer;
@@ -159,20 +160,33 @@ struct RegularizedSystem::Impl {
   double jitter = 0;
   double build_seconds = 0;
   preconditioners::BuildReport preconditioner_report{.name = "none"};
-  Operators k;
+  std::shared_ptr<const Operators> k;
   std::unique_ptr<linalg::Preconditioner> preconditioner;
   std::unique_ptr<Adaptive> adaptive;  // instead, when the choice is "auto"
   std::optional<linalg::Cholesky> factor;
 
-  void build_iterative(const kernels::Kernel& kernel, const Matrix& x);
+  void build(std::shared_ptr<const Operators> products, linalg::Diagonal d, SystemChoice how);
+  void build_preconditioner();
   SystemReport solve_directly(ConstMatrixView b, MatrixView x, Matrix* handed_out) const;
 };
 
-void RegularizedSystem::Impl::build_iterative(const kernels::Kernel& kernel, const Matrix& x) {
-  k = make_operators(kernel, x, choice.op, choice.precision);
-  const preconditioners::Target target{*k.exact, noise, k.fast.get()};
+void RegularizedSystem::Impl::build(std::shared_ptr<const Operators> products, linalg::Diagonal d,
+                                    SystemChoice how) {
+  k = std::move(products);
+  noise = std::move(d);
+  choice = std::move(how);
+  noise.require_size(k->exact->size(), "system");
+  noise.require_positive("system");
+  if (choice.solver != "cholesky") return build_preconditioner();
+  jitter = factor_with_jitter(k->exact->kernel(), noise, k->exact->points(), factor);
+  if (jitter > 0) noise = noise.plus(jitter);
+}
+
+void RegularizedSystem::Impl::build_preconditioner() {
+  const auto& kernel = k->exact->kernel();
+  const preconditioners::Target target{*k->exact, noise, k->fast.get()};
   if (choice.preconditioner == "auto") {
-    AdaptiveOptions options{.speeds = nominal_speeds(kernel, x.cols()),
+    AdaptiveOptions options{.speeds = nominal_speeds(kernel, k->exact->points().cols()),
                             .op = choice.op,
                             .precision = choice.precision,
                             .max_rank = choice.preconditioning.rank.value_or(kAdaptiveMaxRank),
@@ -191,7 +205,7 @@ SystemReport RegularizedSystem::Impl::solve_directly(ConstMatrixView b, MatrixVi
   SystemReport report;
   x = b;
   factor->solve_in_place(x);
-  measure(k, noise, b, x, handed_out, report);
+  measure(*k, noise, b, x, handed_out, report);
   report.stop =
       report.relative_residual <= choice.tolerance ? StopReason::converged : StopReason::stagnation;
   return report;
@@ -200,18 +214,21 @@ SystemReport RegularizedSystem::Impl::solve_directly(ConstMatrixView b, MatrixVi
 RegularizedSystem::RegularizedSystem(const kernels::Kernel& kernel, linalg::Diagonal noise,
                                      const Matrix& x, SystemChoice choice)
     : impl_(std::make_unique<Impl>()) {
-  noise.require_size(x.rows(), "system");
-  noise.require_positive("system");
   const Timer timer;
-  impl_->choice = std::move(choice);
-  impl_->noise = std::move(noise);
-  if (impl_->choice.solver == "cholesky") {
-    impl_->jitter = factor_with_jitter(kernel, impl_->noise, x, impl_->factor);
-    if (impl_->jitter > 0) impl_->noise = impl_->noise.plus(impl_->jitter);
-    impl_->k = make_operators(kernel, x, OperatorKind::tiled, SolvePrecision::float64);
-  } else {
-    impl_->build_iterative(kernel, x);
-  }
+  // A factorisation needs products only to measure its residual.
+  const bool direct = choice.solver == "cholesky";
+  auto k = make_operators(kernel, x, direct ? OperatorKind::tiled : choice.op,
+                          direct ? SolvePrecision::float64 : choice.precision);
+  impl_->build(std::make_shared<const Operators>(std::move(k)), std::move(noise),
+               std::move(choice));
+  impl_->build_seconds = timer.seconds();
+}
+
+RegularizedSystem::RegularizedSystem(std::shared_ptr<const Operators> k, linalg::Diagonal noise,
+                                     SystemChoice choice)
+    : impl_(std::make_unique<Impl>()) {
+  const Timer timer;
+  impl_->build(std::move(k), std::move(noise), std::move(choice));
   impl_->build_seconds = timer.seconds();
 }
 
@@ -225,12 +242,12 @@ SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x,
 
 SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
                                       const Observer& observer, Matrix* residual) const {
-  if (b.rows() != impl_->k.exact->size())
+  if (b.rows() != impl_->k->exact->size())
     throw DimensionMismatch("solve: rows of b", b.rows(), "number of points",
-                            impl_->k.exact->size());
+                            impl_->k->exact->size());
   const Timer timer;
   const double built_before = impl_->adaptive ? impl_->adaptive->build_seconds() : 0;
-  const IterativeSystem iterative{impl_->k, impl_->noise, impl_->choice,
+  const IterativeSystem iterative{*impl_->k, impl_->noise, impl_->choice,
                                   impl_->preconditioner.get(), impl_->adaptive.get()};
   auto report = impl_->factor ? impl_->solve_directly(b, x, residual)
                               : solve_iteratively(iterative, b, x, tolerance, observer, residual);

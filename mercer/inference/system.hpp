@@ -58,6 +58,11 @@ class RegularizedSystem {
   /// the mean diagonal) is added to the noise; it is reported, never hidden.
   RegularizedSystem(const kernels::Kernel& kernel, linalg::Diagonal noise, const Matrix& x,
                     SystemChoice choice);
+  /// The same over products that several systems share: one K under different noise, solvers and
+  /// preconditioners. `k` must be what make_operators gives for the operator and the precision of
+  /// `choice`. Seconds of building do not include those of `k`.
+  RegularizedSystem(std::shared_ptr<const Operators> k, linalg::Diagonal noise,
+                    SystemChoice choice);
   ~RegularizedSystem();
   RegularizedSystem(RegularizedSystem&&) noexcept;
 

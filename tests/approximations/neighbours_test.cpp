@@ -78,12 +78,61 @@ TEST(Neighbours, LengthscalesCount) {
 
 TEST(Neighbours, OfOtherKernelsAreTheMostCorrelated) {
   const Matrix x = random_matrix(600, 2, 3);
-  for (const auto* text : {"rbf:iso + linear:iso", "periodic:iso", "linear:iso + 0.1"}) {
+  for (const auto* text : {"rbf:iso + linear:iso", "rbf:iso * periodic:iso", "linear:iso + 0.1"}) {
     const auto k = kernel(text, 2, 1);
     EXPECT_FALSE(falls_with_distance(k));
     expect_best(most_correlated({k, x, 0.1}, {.count = 10}),
                 dense_residual(k, x, 0.1, Matrix(600, 0)), 10);
   }
+}
+
+TEST(Neighbours, OfAPeriodicKernelAreTheNearestOnItsCircles) {
+  for (const Index d : {Index{2}, Index{5}}) {  // by tree and by tiles: two coordinates per input
+    const Matrix x = 3 * random_matrix(600, d, 3);
+    auto k = Kernel::parse("periodic:0.7", d);
+    Vector theta = k.log_parameters();
+    theta(1) = std::log(0.5);  // a lengthscale of its own
+    k.set_log_parameters(theta);
+    ASSERT_TRUE(falls_with_distance(k));
+    const auto found = most_correlated({k, x, 0.1}, {.count = 10});
+    EXPECT_EQ(found.kernel_values, 0);
+    expect_best(found, dense_residual(k, x, 0.1, Matrix(600, 0)), 10);
+  }
+}
+
+TEST(Neighbours, CandidatesOfAProductLieOnTheCircleToo) {
+  // Points one period apart are as alike as neighbours: a search by plain distance would miss them.
+  const Matrix x = 20 * random_matrix(6000, 1, 3);
+  auto k = Kernel::parse("rbf:iso * periodic:iso", 1);
+  Vector theta = k.log_parameters();  // variance, lengthscale, lengthscale on the circle, period
+  theta << 0, std::log(50.0), std::log(0.2), 0;
+  k.set_log_parameters(theta);
+  const auto some = most_correlated({k, x, 1e-6}, {.count = 10, .all_pairs = 0});
+  const auto all = most_correlated({k, x, 1e-6}, {.count = 10});
+  EXPECT_FALSE(some.all_pairs);
+  Index same = 0;
+  for (Index i = 5000; i < 6000; ++i) {
+    std::vector<std::int32_t> both;
+    std::ranges::set_intersection(some.of(i), all.of(i), std::back_inserter(both));
+    same += static_cast<Index>(both.size());
+  }
+  EXPECT_GT(same, 9900);  // of 10,000; the metric is that of this product, so ties only
+}
+
+TEST(Neighbours, BlockByBlockIsTheSameSearch) {
+  const Matrix x = random_matrix(700, 3, 5);
+  for (const auto* text : {"matern32:iso", "rbf:iso + linear:iso"})
+    for (const Index all_pairs : {Index{0}, Index{30000}}) {
+      const auto k = kernel(text, 3, 0.7);
+      const NeighbourOptions options{.count = 9, .all_pairs = all_pairs};
+      const auto whole = most_correlated({k, x, 0.1}, options);
+      const NeighbourSearch search({k, x, 0.1}, options);
+      for (const auto& [first, last] : {std::pair<Index, Index>{0, 130}, {130, 131}, {400, 700}}) {
+        const auto part = search.find(first, last);
+        for (Index i = first; i < last; ++i)
+          EXPECT_TRUE(std::ranges::equal(part.of(i), whole.of(i))) << text << " " << i;
+      }
+    }
 }
 
 TEST(Neighbours, OfWhatALowRankPartLeaves) {

@@ -53,6 +53,20 @@ class CompareTest(CliCase):
                            "--lengthscales", "1,2", "--noises", "1e-6").stdout
         self.assertIn(">2", text)
 
+    def test_rows_with_noise_of_their_own(self):
+        lines = ["x,y,e,c"] + [f"{i / 60},{math.sin(i / 9):.6f},{0.5 if i % 3 else 0},{1 + i % 4}" for i in range(60)]
+        self.write("d.csv", "\n".join(lines) + "\n")
+        words = ("--target", "y", "--noise-column", "e", "--count-column", "c", "--kernel", "rbf:iso")
+        record = self.json("compare", "d.csv", *words, "--lengthscales", "0.5", "--noises", "0.01", "--solvers", "auto,kcg",
+                           "--preconditioners", "none,hybrid", "--operator", "tiled", "--precision", "double")
+        self.assertEqual(record["d"], 1)
+        runs = {run["label"]: run for run in record["runs"]}
+        self.assertIn("same noise", runs["kcg"]["reason"])
+        alone = self.json("solve", "d.csv", *words, "--lengthscale", "0.5", "--noise", "0.01", "--signal-variance", "1",
+                          "--solver", "cg", "--preconditioner", "hybrid", "--operator", "tiled", "--precision", "double")
+        for key in ("iterations", "matvecs", "relative_residual"):
+            self.assertEqual(runs["hybrid"][key], alone[key])
+
     def test_refusals(self):
         self.generate("d.csv", "gp", "-n", 30, "--seed", 4)
         for words, saying in ((("--lengthscales", "a"), "'a' is not a number"),

@@ -88,7 +88,8 @@ class InterruptionTest(CliCase):
 
     def test_ctrl_c_while_generating(self):
         self.stops_at_once(("generate", "friedman", "-n", 20000000, "-o", "g.csv"), [], 1)
-        self.stops_at_once(("generate", "gp", "-n", 12000, "-o", "g.csv"), [], 3)
+        self.stops_at_once(("generate", "gp", "-n", 12000, "--draw", "exact", "-o", "g.csv"), [], 3)
+        self.stops_at_once(("generate", "gp", "-n", 1000000, "-o", "g.csv"), [], 4)
 
     def test_ctrl_c_while_reading_a_file(self):
         os.mkfifo(self.folder / "d.csv")  # a file without an end

@@ -74,6 +74,11 @@ class GenerateTest(CliCase):
             self.assertEqual(header[-2:], ["f", "y"])
             self.assertGreater(len(text.splitlines()), 40)
 
+    def test_what_is_generated_can_be_read(self):
+        for name, d in (("gp", 2), ("friedman", 10), ("field", 2), ("grid", 2)):
+            self.generate("d.csv", name, "-n", 100)
+            self.assertEqual(self.json("plan", "d.csv")["d"], d)
+
     def test_noise_has_the_variance_that_was_asked_for(self):
         text = self.mercer("generate", "friedman", "-n", 4000, "--noise", 4, "--truth").stdout
         table = read_csv(text)

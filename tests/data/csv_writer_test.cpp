@@ -8,7 +8,9 @@
 #include <cstring>
 #include <limits>
 
+#include "mercer/core/error.hpp"
 #include "mercer/core/interrupt.hpp"
+#include "mercer/data/csv_reader.hpp"
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
@@ -32,6 +34,19 @@ TEST(CsvWriter, WritesCellsAndQuotesWhereNeeded) {
   EXPECT_EQ(testing::content_of(path),
             "mean,\"a,b\",\"say \"\"x\"\"\"\n0.1,\"#1\",-3\n1e+300,\"two\nlines\",\n");
   EXPECT_EQ(folder.count(), 1U);
+}
+
+TEST(CsvWriter, ACommentIsALineBeforeTheHeaderThatReadersSkip) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("out.csv");
+  CsvWriter out(path, {"a", "b"}, "m = 60, \"quoted\"");
+  out.number(1).number(2).end_row();
+  out.close();
+  EXPECT_EQ(testing::content_of(path), "# m = 60, \"quoted\"\na,b\n1,2\n");
+  CsvReader reader(path);
+  EXPECT_EQ(reader.header(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(reader.info().comment_lines, 1);
+  EXPECT_THROW(CsvWriter(path, {"a"}, "two\nlines"), InvalidArgument);
 }
 
 TEST(CsvWriter, WithoutCloseNothingIsLeft) {

@@ -12,7 +12,7 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/data/simulate.hpp"
-#include "mercer/models/simulate.hpp"
+#include "mercer/studies/simulate.hpp"
 
 namespace mercer::models {
 namespace {
@@ -26,7 +26,7 @@ data::Dataset gp_data(Index n, std::uint64_t seed, const char* kernel = "matern5
   Rng rng(seed, "test-points");
   const Matrix x = 4 * data::uniform_points(n, d, rng);
   const RegressionProblem truth{kernels::Kernel::parse(kernel, d), noise, MeanKind::zero};
-  auto draw = draw_from_gp(truth, x, seed, std::uint64_t{1} << 30);
+  auto draw = studies::draw_from_gp(truth, x, {.seed = seed, .memory_bytes = 1 << 30});
   return data::make_dataset(x, std::move(draw.target));
 }
 

@@ -1,4 +1,4 @@
-#include "mercer/models/compare.hpp"
+#include "mercer/studies/compare.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "mercer/operators/cost.hpp"
 #include "mercer/preconditioners/registry.hpp"
 
-namespace mercer::models {
+namespace mercer::studies {
 namespace {
 
 data::Dataset small_data(Index n = 150) {
@@ -55,6 +55,75 @@ TEST(Compare, RunsEveryMethodInEveryCell) {
     EXPECT_GT(run.iterations, 0);
   }
   for (const auto& winner : result.winners) EXPECT_FALSE(winner.by_seconds.empty());
+}
+
+// One cell of one method by compare, and the same system by `solve`.
+void expect_the_system_of_solve(const data::Dataset& data, const std::string& solver,
+                                const std::string& preconditioner, const std::string& precision) {
+  CompareOptions options = small_options();
+  options.lengthscales = {0.7};
+  options.noises = {0.02};
+  options.method.op = "stored";
+  options.method.precision = precision;
+  options.solvers = {solver};
+  options.preconditioners = {preconditioner};
+  const auto compared = compare(data, options).runs.back();
+
+  models::FitOptions alone;
+  alone.method = options.method;
+  alone.method.solver = solver;
+  alone.method.preconditioner = preconditioner;
+  alone.method.lengthscale = {0.7};
+  alone.method.signal_variance = 1.0;
+  alone.method.noise = 0.02;
+  const auto solved = models::solve(data, alone);
+
+  SCOPED_TRACE(solver + " " + preconditioner + " " + precision);
+  EXPECT_TRUE(compared.converged());
+  EXPECT_EQ(compared.iterations, solved.report.iterations);
+  EXPECT_EQ(compared.inner_iterations, solved.report.inner_iterations);
+  EXPECT_EQ(compared.matvecs, solved.report.matvecs);
+  EXPECT_EQ(compared.relative_residual, solved.report.relative_residual);  // to the last bit
+  EXPECT_EQ(compared.built, solved.preconditioner.name);
+  EXPECT_EQ(compared.rank, solved.preconditioner.rank);
+}
+
+TEST(Compare, RunsTheSystemThatSolveRuns) {
+  const auto data = small_data(300);
+  for (const std::string precision : {"double", "mixed"}) {
+    expect_the_system_of_solve(data, "cg", "none", precision);
+    expect_the_system_of_solve(data, "cg", "auto", precision);
+    expect_the_system_of_solve(data, "cg", "hybrid", precision);
+    expect_the_system_of_solve(data, "fcg", "regularized", precision);
+  }
+  expect_the_system_of_solve(data, "kcg", "none", "double");
+}
+
+TEST(Compare, RowsMayHaveNoiseOfTheirOwn) {
+  auto data = small_data(200);
+  data.noise.count = Vector::Constant(data.size(), 1.0);
+  data.noise.count.head(50).setConstant(8.0);
+  data.noise.variance = Vector::Zero(data.size());
+  data.noise.variance.tail(50).setConstant(2.0);
+  for (const char* preconditioner : {"none", "auto", "hybrid", "fitc"})
+    expect_the_system_of_solve(data, "cg", preconditioner, "double");
+
+  // More noise: fewer iterations than with the learned noise alone.
+  auto options = small_options();
+  options.lengthscales = {0.7};
+  options.noises = {1e-4};
+  options.solvers = {"auto", "cholesky", "kcg"};
+  options.preconditioners = {"none"};
+  auto noisy = data;
+  noisy.noise.count.resize(0);
+  noisy.noise.variance.setConstant(5.0);
+  const auto with = compare(noisy, options), without = compare(small_data(200), options);
+  EXPECT_LT(with.runs[0].iterations, without.runs[0].iterations);
+  EXPECT_TRUE(with.runs[1].converged());
+  // kcg needs the same noise in all rows: it is left out, with the reason.
+  const auto unequal = compare(data, options);
+  EXPECT_NE(unequal.runs[2].skipped.find("same noise"), std::string::npos)
+      << unequal.runs[2].skipped;
 }
 
 TEST(Compare, ImprovementIsTheLogarithmAgainstPlainCg) {
@@ -114,7 +183,7 @@ TEST(Compare, WhatDoesNotFitIsSkippedWithTheReason) {
   // A little more than plain CG needs: not enough for a dense triangle.
   const Index n = 150, d = 5;
   options.method.memory =
-      static_cast<std::uint64_t>(base_bytes(n, d) + 2 * operators::tiled_bytes(n, d, 1) +
+      static_cast<std::uint64_t>(models::base_bytes(n, d) + 2 * operators::tiled_bytes(n, d, 1) +
                                  krylov::solver("cg").bytes(n, 1, true) + 1000);
   const auto result = compare(small_data(), options);
   EXPECT_NE(result.runs[1].skipped.find("memory"), std::string::npos) << result.runs[1].skipped;
@@ -134,7 +203,7 @@ TEST(Compare, AnInterruptedComparisonKeepsWhatIsDone) {
   auto options = small_options();
   options.preconditioners = {"none", "jacobi"};
   int cells = 0;
-  const auto result = compare(small_data(), options, [&](const Progress& p) {
+  const auto result = compare(small_data(), options, [&](const models::Progress& p) {
     if (p.detail.find("iteration") == std::string::npos) ++cells;
     return cells > 3 ? Action::stop : Action::proceed;
   });
@@ -168,4 +237,4 @@ TEST(Compare, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace mercer::models
+}  // namespace mercer::studies

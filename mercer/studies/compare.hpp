@@ -1,6 +1,8 @@
 // Solvers x preconditioners over a grid of lengthscale and noise, on the user's own data: what each
 // needs in iterations, products and seconds, and who wins where.
 //   Source: the comparison of Cutajar et al. (2016), figure 1.
+//   Every run is an inference::RegularizedSystem, the one that fit and solve use. They share the
+//   operator, so that build_seconds are those of the factor or the preconditioner alone.
 //   Plain CG is run in every cell; it is what improvements are measured against.
 #pragma once
 
@@ -10,14 +12,15 @@
 
 #include "mercer/models/regression.hpp"
 
-namespace mercer::models {
+namespace mercer::studies {
 
 struct CompareOptions {
   /// Kernel, signal variance, operator, precision, tolerance, limits, memory and seed; its
   /// lengthscale, noise, solver and preconditioner are not used. Preconditioning options go to
   /// those that take them.
-  MethodOptions method;
+  models::MethodOptions method;
   std::vector<double> lengthscales = {1e-3, 1e-2, 0.1, 1, 10, 100};
+  /// Noise variances s2. Rows with noise of their own have s2 / count + known variance.
   std::vector<double> noises = {1e-6, 1e-4, 1e-2};
   /// "auto" is cg, or fcg for a preconditioner that changes from step to step; "cholesky" is the
   /// direct method, without preconditioners.
@@ -87,6 +90,6 @@ struct CompareResult {
 /// Runs the grid. When the progress callback says stop, what is done so far is returned and
 /// `interrupted` is set.
 CompareResult compare(const data::Dataset& data, const CompareOptions& options,
-                      const ProgressCallback& progress = {});
+                      const models::ProgressCallback& progress = {});
 
-}  // namespace mercer::models
+}  // namespace mercer::studies

@@ -1,0 +1,104 @@
+#include "mercer/studies/compare_methods.hpp"
+
+#include <fmt/format.h>
+
+#include "mercer/core/error.hpp"
+#include "mercer/krylov/registry.hpp"
+#include "mercer/preconditioners/registry.hpp"
+
+namespace mercer::studies {
+namespace {
+
+bool suits(const std::string& name, const kernels::Kernel& kernel, ConstMatrixView x) {
+  const auto& info = preconditioners::preconditioner(name);
+  return info.refusal == nullptr || info.refusal(kernel, x.rows(), x.cols()).empty();
+}
+
+std::string outer_solver(const std::string& asked, const std::string& preconditioner) {
+  return asked == "auto" ? models::iterative_solver(asked, preconditioner) : asked;
+}
+
+void check_positive(const char* flag, const std::vector<double>& values) {
+  if (values.empty()) throw InvalidArgument(fmt::format("{} names no value", flag));
+  for (const double v : values)
+    if (!Positive::holds(v))
+      throw InvalidArgument(fmt::format("{} has {}, but all must be positive", flag, v));
+}
+
+// An option that none of the preconditioners named takes would be ignored in silence.
+void check_taken(const CompareOptions& options) {
+  if (options.preconditioners.empty()) return;
+  auto left = models::given_preconditioning(options.method);
+  for (const auto& name : options.preconditioners)
+    visit_options(left, models::taken_by(name), [](const char*, auto& value, bool taken) {
+      if (taken) value.reset();
+    });
+  visit_options(left, {}, [](const char* flag, const auto& value, bool) {
+    if (value)
+      throw InvalidArgument(
+          fmt::format("{} has no meaning for any of the preconditioners compared", flag));
+  });
+}
+
+}  // namespace
+
+std::vector<CompareMethod> compare_methods(const CompareOptions& options,
+                                           const kernels::Kernel& kernel, ConstMatrixView x) {
+  auto names = options.preconditioners;
+  if (names.empty()) {
+    names.emplace_back("none");
+    for (const auto& info : preconditioners::preconditioners())
+      if (info.name != "none" && suits(std::string(info.name), kernel, x))
+        names.emplace_back(info.name);
+    names.emplace_back("auto");
+  }
+  std::vector<CompareMethod> out = {{"cg", "none"}};
+  const auto add = [&](const CompareMethod& method) {
+    for (const auto& known : out)
+      if (known.solver == method.solver && known.preconditioner == method.preconditioner) return;
+    out.push_back(method);
+  };
+  for (const auto& solver : options.solvers) {
+    if (solver == "cholesky" || solver == "kcg") {  // these take no preconditioner
+      add({solver, "none"});
+      continue;
+    }
+    for (const auto& name : names) {
+      const CompareMethod method{outer_solver(solver, name), name};
+      add(method);
+    }
+  }
+  return out;
+}
+
+std::string CompareRun::label() const {
+  if (solver == "cholesky") return solver;
+  if (preconditioner == "none") return solver;
+  if (solver == outer_solver("auto", preconditioner)) return preconditioner;
+  return fmt::format("{} + {}", solver, preconditioner);
+}
+
+void check(const CompareOptions& options) {
+  check_positive("--lengthscales", options.lengthscales);
+  check_positive("--noises", options.noises);
+  auto method = options.method;
+  // Options of single preconditioners are allowed when any of those compared takes them.
+  method.preconditioning = {};
+  method.landmarks = "auto";
+  models::check(method);
+  validate(options.method);
+  models::given_preconditioning(options.method);  // landmarks that do not exist
+  if (options.solvers.empty()) throw InvalidArgument("--solvers names no solver");
+  for (const auto& name : options.solvers)
+    if (name != "auto" && name != "cholesky" && name != "kcg") krylov::solver(name);
+  for (const auto& name : options.preconditioners)
+    if (name != "auto") preconditioners::preconditioner(name);
+  check_taken(options);
+  if (options.rms_tolerance && !Positive::holds(*options.rms_tolerance))
+    throw InvalidArgument("--rms-tolerance must be positive");
+  if (options.rows && *options.rows < 2) throw InvalidArgument("--rows must be at least 2");
+  if (!Positive::holds(options.cell_seconds))
+    throw InvalidArgument("--cell-seconds must be positive");
+}
+
+}  // namespace mercer::studies
