@@ -47,7 +47,9 @@ TEST_P(FeatureKernels, GramMatrixIsUnbiased) {
     for (Index i = 0; i <= j; ++i) {
       const double mean = sum(i, j) / r;
       const double standard_error = std::sqrt((squares(i, j) / r - mean * mean) / r);
-      EXPECT_LE(std::abs(mean), 5.5 * standard_error + 1e-12 * (1 + std::abs(k(i, j))))
+      // Eight: products of three normals (poly:3) are so skewed that a mean of 200 reaches 5.5 of
+      // its standard errors once in thousands of entries, instead of once in 10^7.
+      EXPECT_LE(std::abs(mean), 8 * standard_error + 1e-12 * (1 + std::abs(k(i, j))))
           << i << ", " << j;
     }
 }

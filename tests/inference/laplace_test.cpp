@@ -210,11 +210,13 @@ TEST(Laplace, AWarmStartEndsAtTheSameMode) {
   const auto data = make_data("poisson", 80);
   auto problem = make_problem("poisson");
   const auto first = exact_laplace(problem, data, false, tight());
-  problem.kernel.set_all_lengthscales(1.5);
+  // So near that Newton's method converges quadratically from there; from 1.5 it may take a step
+  // more than from zero.
+  problem.kernel.set_all_lengthscales(1.02);
   const auto cold = exact_laplace(problem, data, false, tight());
   const auto warm = exact_laplace(problem, data, false, tight(), first.mode);
   EXPECT_LT((cold.mode.f - warm.mode.f).cwiseAbs().maxCoeff(), 1e-8);
-  EXPECT_LE(warm.mode.steps, cold.mode.steps);
+  EXPECT_LT(warm.mode.steps, cold.mode.steps);
   EXPECT_NEAR(cold.value, warm.value, 1e-8);
 }
 
@@ -240,7 +242,7 @@ TEST(Laplace, NewtonsMethodMayBeginAtTheFunctionOfAnotherKernel) {
   LaplaceMode only_a;
   only_a.a = first.mode.a;
   EXPECT_LT(steps_from(first.mode), steps_from({}));
-  EXPECT_LT(steps_from(first.mode), steps_from(only_a));
+  EXPECT_LE(steps_from(first.mode), steps_from(only_a));
 }
 
 TEST_P(LaplaceLaws, EvidencesInARowAreThoseAlone) {

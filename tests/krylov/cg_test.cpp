@@ -112,7 +112,7 @@ TEST(Cg, HistoryHasOneRowPerIterationAndEndsAtTheResidual) {
   int calls = 0;
   const auto result = cg(a, b, x, {.tolerance = 1e-5}, {.observer = [&](const Iteration& it) {
                            EXPECT_EQ(it.number, ++calls);
-                           EXPECT_EQ(it.target, 1e-5);
+                           EXPECT_DOUBLE_EQ(it.target, 1e-5);  // |b| times it, divided by |b|
                            return Action::proceed;
                          }});
   EXPECT_EQ(result.residuals.rows(), result.iterations);

@@ -41,7 +41,9 @@ TEST(Pitc, IsTheLowRankPartAndBlocksOfTheRest) {
   }
 }
 
-TEST(Pitc, SavesIterationsWhereNeitherPartAloneDoes) {
+// The low-rank part alone may take fewer: pitc took 195 iterations and nystrom 156 with another
+// seed.
+TEST(Pitc, SavesIterations) {
   const auto gp = small_gp({.num_points = 400, .noise = 1e-3, .lengthscale = 0.5});
   const auto iterations = [&](const linalg::Preconditioner* p) {
     Matrix x = Matrix::Zero(400, 1);
@@ -50,11 +52,9 @@ TEST(Pitc, SavesIterationsWhereNeitherPartAloneDoes) {
     return result.iterations;
   };
   const auto pitc = make("pitc", gp.kernel_operator, gp.noise, {.rank = 40, .blocks = 8});
-  const auto nystrom = make("nystrom", gp.kernel_operator, gp.noise, {.rank = 40});
   const BlockJacobi block_jacobi(gp.kernel_operator, gp.noise, 8);
   const int with = iterations(pitc.preconditioner.get());
   EXPECT_LT(2 * with, iterations(nullptr));
-  EXPECT_LT(with, iterations(nystrom.preconditioner.get()));
   EXPECT_LT(with, iterations(&block_jacobi));
 }
 
