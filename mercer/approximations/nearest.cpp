@@ -15,7 +15,6 @@
 namespace mercer::approximations {
 namespace {
 
-using kernels::LeafKind;
 using kernels::Node;
 
 constexpr Index tree_dimensions = 6;  // above, a kd-tree looks at most of the points anyway
@@ -23,17 +22,13 @@ constexpr Index tree_queries = 256;   // to a task
 constexpr Index queries = 128;        // of a tile
 constexpr Index tile = 512;           // earlier points of a tile
 
-bool has_distance(const kernels::Leaf& leaf) {
-  return leaf.kind != LeafKind::periodic && leaf.info().family == kernels::Family::distance;
-}
-
 void shortest_lengthscales(const Node& node, Index d, std::vector<double>& weights) {
   for (const Node& child : node.children) shortest_lengthscales(child, d, weights);
-  if (node.kind != Node::Kind::leaf || !has_distance(node.leaf)) return;
+  if (node.kind != Node::Kind::leaf || !node.leaf.info().measures_distance()) return;
   weights.resize(static_cast<std::size_t>(d), 0.0);
-  for (Index c = 0; c < d; ++c) {
-    double& weight = weights[static_cast<std::size_t>(c)];
-    weight = std::max(weight, 1 / node.leaf.lengthscale(c));
+  for (Index k = 0; k < node.leaf.num_inputs(); ++k) {
+    double& weight = weights[static_cast<std::size_t>(node.leaf.column(k))];
+    weight = std::max(weight, 1 / node.leaf.lengthscale(k));
   }
 }
 
@@ -182,7 +177,7 @@ Neighbours nearest_earlier(const PointColumns& z, Index count) {
 bool falls_with_distance(const kernels::Kernel& kernel) {
   const Node* node = &kernel.root();
   while (node->kind == Node::Kind::scale) node = node->children.data();
-  return node->kind == Node::Kind::leaf && has_distance(node->leaf);
+  return node->kind == Node::Kind::leaf && node->leaf.info().measures_distance();
 }
 
 ScaledMetric::ScaledMetric(const kernels::Kernel& kernel, ConstMatrixView x) {

@@ -19,7 +19,6 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 constexpr int kMaxLeaves = 64;
-constexpr int kMaxDegree = 16;
 
 class Parser {
  public:
@@ -104,7 +103,7 @@ class Parser {
     } while (accept('*'));
     if (factors.empty()) {  // a bare number: a constant kernel of that variance
       factors.emplace_back();
-      factors.back().leaf.kind = LeafKind::constant;
+      factors.back().leaf.kind = leaf_info("constant").kind;
       factors.back().leaf.ard = false;
       scaled = true;
     }
@@ -147,13 +146,12 @@ class Parser {
   Leaf leaf(const LeafInfo& info) {
     Leaf leaf;
     leaf.kind = info.kind;
-    leaf.shape = info.default_shape;
-    leaf.degree = info.has_degree ? 2 : 1;
+    leaf.shape = info.shape.start;
+    leaf.degree = info.has_degree() ? info.degree.start : 1;
     leaf.ard = info.has_lengthscale;
     double lengthscale = 1;
     while (accept(':')) option(info, leaf, lengthscale);
-    // linear:iso has no lengthscale of its own: the variance in front says the same.
-    if (info.has_lengthscale && !(info.kind == LeafKind::linear && !leaf.ard))
+    if (leaf.ard ? info.has_lengthscale : info.has_lengthscale && info.has_iso_lengthscale)
       leaf.lengthscales.assign(leaf.ard ? static_cast<std::size_t>(num_inputs_) : 1U, lengthscale);
     return leaf;
   }
@@ -162,14 +160,9 @@ class Parser {
     skip_spaces();
     if (at_number()) {  // rq:0.5, periodic:12, poly:3
       const double value = number();
-      if (info.has_degree) {
-        set_degree(leaf, value);
-      } else if (!info.shape_name.empty()) {
-        leaf.shape = value;
-      } else {
-        fail(fmt::format("{} takes no number after ':'", info.name));
-      }
-      return;
+      if (info.has_degree()) return set_degree(info, leaf, value);
+      if (info.has_shape()) return set_shape(info, leaf, value);
+      fail(fmt::format("{} takes no number after ':'", info.name));
     }
     const std::string_view key = word();
     if (key == "iso" || key == "ard") {
@@ -178,29 +171,42 @@ class Parser {
       return;
     }
     const bool known = key == "lengthscale" ? info.has_lengthscale
-                       : key == "degree"    ? info.has_degree
-                                            : !key.empty() && key == info.shape_name;
+                       : key == "degree"    ? info.has_degree()
+                                            : !key.empty() && key == info.shape.name;
     if (!known)
-      fail(fmt::format(
-          "unknown option '{}' of {} (iso, ard{}{})", key, info.name,
-          info.has_lengthscale ? ", lengthscale=NUMBER" : "",
-          info.shape_name.empty() ? std::string() : fmt::format(", {}=NUMBER", info.shape_name)));
+      fail(fmt::format("unknown option '{}' of {} ({})", key, info.name, options_of(info)));
     if (!accept('=')) fail(fmt::format("expected '=' after '{}'", key));
     skip_spaces();
     const double value = number();
     if (key == "lengthscale") {
       lengthscale = value;
     } else if (key == "degree") {
-      set_degree(leaf, value);
+      set_degree(info, leaf, value);
     } else {
-      leaf.shape = value;
+      set_shape(info, leaf, value);
     }
   }
 
-  void set_degree(Leaf& leaf, double value) {
-    if (value != std::floor(value) || value < 1 || value > kMaxDegree)
-      fail(fmt::format("the degree of poly must be a whole number from 1 to {}", kMaxDegree));
+  static std::string options_of(const LeafInfo& info) {
+    std::vector<std::string> out;
+    if (info.has_lengthscale) out = {"iso", "ard", "lengthscale=NUMBER"};
+    if (info.has_degree()) out.emplace_back("degree=NUMBER");
+    if (info.has_shape()) out.push_back(fmt::format("{}=NUMBER", info.shape.name));
+    return out.empty() ? "it has none" : fmt::format("{}", fmt::join(out, ", "));
+  }
+
+  void set_degree(const LeafInfo& info, Leaf& leaf, double value) {
+    if (value != std::floor(value) || value < 1 || value > info.degree.most)
+      fail(fmt::format("the degree of {} must be a whole number from 1 to {}", info.name,
+                       info.degree.most));
     leaf.degree = static_cast<int>(value);
+  }
+
+  void set_shape(const LeafInfo& info, Leaf& leaf, double value) {
+    if (value < info.shape.least || value > info.shape.most)
+      fail(fmt::format("the {} of {} must be from {} to {}", info.shape.name, info.name,
+                       info.shape.least, info.shape.most));
+    leaf.shape = value;
   }
 
   std::string_view text_;
@@ -212,7 +218,7 @@ class Parser {
 
 std::string leaf_text(const Leaf& leaf) {
   std::string text(leaf.info().name);
-  if (leaf.info().has_degree) text += fmt::format(":{}", leaf.degree);
+  if (leaf.info().has_degree()) text += fmt::format(":{}", leaf.degree);
   if (leaf.info().has_lengthscale && !leaf.ard) text += ":iso";
   return text;
 }

@@ -13,28 +13,9 @@
 #include <vector>
 
 #include "mercer/core/types.hpp"
-#include "mercer/kernels/registry.hpp"
+#include "mercer/kernels/leaf.hpp"
 
 namespace mercer::kernels {
-
-struct Leaf {
-  LeafKind kind = LeafKind::rbf;
-  bool ard = true;
-  int degree = 1;                    // poly only
-  std::vector<double> lengthscales;  // empty, one, or one per input
-  double shape = 0;                  // alpha, period or offset; unused otherwise
-
-  const LeafInfo& info() const { return leaf_info(kind); }
-  bool has_shape() const { return !info().shape_name.empty(); }
-  Index num_parameters() const {
-    return static_cast<Index>(lengthscales.size()) + (has_shape() ? 1 : 0);
-  }
-  /// The lengthscale of input c: 1 when the leaf has none.
-  double lengthscale(Index c) const {
-    if (lengthscales.empty()) return 1.0;
-    return lengthscales.size() == 1 ? lengthscales[0] : lengthscales[static_cast<std::size_t>(c)];
-  }
-};
 
 struct Node {
   enum class Kind { leaf, scale, sum, product };
@@ -42,6 +23,8 @@ struct Node {
   double variance = 1;         // scale: factor on its only child
   Leaf leaf;                   // leaf
   std::vector<Node> children;  // sum and product: two or more; scale: one
+
+  Index num_parameters() const;
 };
 
 class Kernel {

@@ -13,7 +13,7 @@ void collect_leaves(const Node& node, Index d, std::vector<LeafValues>& leaves) 
   values.kernel = leaf.info().name;
   for (Index c = 0; c < d; ++c) {
     if (!leaf.lengthscales.empty()) values.lengthscales.push_back(leaf.lengthscale(c));
-    if (leaf.kind == kernels::LeafKind::periodic) values.periods.push_back(leaf.shape);
+    if (leaf.info().inputs == kernels::InputMap::circle) values.periods.push_back(leaf.shape);
   }
   leaves.push_back(std::move(values));
 }

@@ -3,17 +3,15 @@
 #pragma once
 
 #include <cmath>
-#include <numbers>
 #include <string>
 #include <vector>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/kernels/kernel.hpp"
+#include "tests/testing/closed_forms.hpp"
 
 namespace mercer::testing {
-
-using Long = long double;
 
 struct Entry {
   Long value = 0;
@@ -24,48 +22,19 @@ struct Entry {
 
 inline Entry reference_leaf(const kernels::Leaf& leaf, const Matrix& a, Index i, const Matrix& b,
                             Index j) {
-  using kernels::LeafKind;
-  Long r2 = 0;
-  Long s = 0;
-  Long s_abs = 0;
+  const auto& form = closed_form(leaf.info().name);
+  const bool dot = leaf.info().family == kernels::Family::dot;
+  Long argument = 0;
+  Long absolute = 0;
+  for (Index k = 0; k < leaf.num_inputs(); ++k) {
+    const Long x = a(i, leaf.column(k)), y = b(j, leaf.column(k)), l = leaf.lengthscale(k);
+    const Long term = dot ? x * y / (l * l) : squared_distance(leaf, x, y, l);
+    argument += term;
+    absolute += std::abs(term);
+  }
   const Long shape = leaf.shape;
-  for (Index c = 0; c < a.cols(); ++c) {
-    const Long l = leaf.lengthscale(c);
-    const Long dx = static_cast<Long>(a(i, c)) - static_cast<Long>(b(j, c));
-    if (leaf.kind == LeafKind::periodic) {
-      const Long sine = std::sin(std::numbers::pi_v<Long> * dx / shape);
-      r2 += 4 * sine * sine / (l * l);
-    } else {
-      r2 += dx * dx / (l * l);
-    }
-    const Long product = static_cast<Long>(a(i, c)) * static_cast<Long>(b(j, c)) / (l * l);
-    s += product;
-    s_abs += std::abs(product);
-  }
-  const Long r = std::sqrt(r2);
-  const Long r3 = std::sqrt(Long(3)) * r;
-  const Long r5 = std::sqrt(Long(5)) * r;
-  const auto same = [](Long value) { return Entry{value, std::abs(value)}; };
-  switch (leaf.kind) {
-    case LeafKind::rbf:
-    case LeafKind::periodic:
-      return same(std::exp(-r2 / 2));
-    case LeafKind::matern12:
-      return same(std::exp(-r));
-    case LeafKind::matern32:
-      return same((1 + r3) * std::exp(-r3));
-    case LeafKind::matern52:
-      return same((1 + r5 + r5 * r5 / 3) * std::exp(-r5));
-    case LeafKind::rq:
-      return same(std::exp(-shape * std::log1p(r2 / (2 * shape))));
-    case LeafKind::linear:
-      return {s, s_abs};
-    case LeafKind::poly:
-      return {std::pow(s + shape, leaf.degree), std::pow(s_abs + shape, leaf.degree)};
-    case LeafKind::constant:
-      return same(1);
-  }
-  return {};
+  const Long value = form.value(argument, shape, leaf.degree);
+  return {value, dot ? form.value(absolute, shape, leaf.degree) : std::abs(value)};
 }
 
 inline Entry reference_node(const kernels::Node& node, const Matrix& a, Index i, const Matrix& b,
@@ -131,7 +100,6 @@ inline std::vector<std::string> all_kernels() {
   std::vector<std::string> texts;
   for (const auto& info : kernels::kernels_registry()) {
     std::string text(info.name);
-    if (info.has_degree) text += ":2";
     texts.push_back(text);
     if (info.has_lengthscale) texts.push_back(text + ":iso");
   }
