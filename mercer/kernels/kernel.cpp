@@ -14,12 +14,14 @@ namespace {
 
 enum class ParameterRole { variance, lengthscale, shape };
 
-// Calls visit(role, name, value) for every parameter in order; value may be written.
+// Calls visit(role, name, value, leaf) for every parameter in order; value may be written. The leaf
+// is null for the variance of a term.
 template <class NodeType, class Visitor>
 void visit_parameters(NodeType& node, bool numbered, int& scales, int& leaves, Visitor& visit) {
   const auto suffix = [&](int index) { return numbered ? std::to_string(index) : std::string(); };
   if (node.kind == Node::Kind::scale) {
-    visit(ParameterRole::variance, "signal_variance" + suffix(++scales), node.variance);
+    visit(ParameterRole::variance, "signal_variance" + suffix(++scales), node.variance,
+          static_cast<const Leaf*>(nullptr));
   } else if (node.kind == Node::Kind::leaf) {
     auto& leaf = node.leaf;
     ++leaves;
@@ -29,9 +31,10 @@ void visit_parameters(NodeType& node, bool numbered, int& scales, int& leaves, V
       visit(ParameterRole::lengthscale,
             leaf.ard ? fmt::format("{}lengthscale[{}]", prefix, leaf.inputs[k])
                      : prefix + "lengthscale",
-            leaf.lengthscales[k]);
+            leaf.lengthscales[k], static_cast<const Leaf*>(&leaf));
     if (leaf.info().has_shape())
-      visit(ParameterRole::shape, prefix + std::string(leaf.info().shape.name), leaf.shape);
+      visit(ParameterRole::shape, prefix + std::string(leaf.info().shape.name), leaf.shape,
+            static_cast<const Leaf*>(&leaf));
   }
   for (auto& child : node.children) visit_parameters(child, numbered, scales, leaves, visit);
 }
@@ -110,14 +113,15 @@ Index Kernel::num_parameters() const { return root_.num_parameters(); }
 
 std::vector<std::string> Kernel::parameter_names() const {
   std::vector<std::string> names;
-  visit_parameters(
-      root_, [&](ParameterRole, std::string name, double) { names.push_back(std::move(name)); });
+  visit_parameters(root_, [&](ParameterRole, std::string name, double, const Leaf*) {
+    names.push_back(std::move(name));
+  });
   return names;
 }
 
 std::vector<bool> Kernel::is_lengthscale() const {
   std::vector<bool> out;
-  visit_parameters(root_, [&](ParameterRole role, const std::string&, double) {
+  visit_parameters(root_, [&](ParameterRole role, const std::string&, double, const Leaf*) {
     out.push_back(role == ParameterRole::lengthscale);
   });
   return out;
@@ -125,16 +129,27 @@ std::vector<bool> Kernel::is_lengthscale() const {
 
 std::vector<bool> Kernel::is_variance() const {
   std::vector<bool> out;
-  visit_parameters(root_, [&](ParameterRole role, const std::string&, double) {
+  visit_parameters(root_, [&](ParameterRole role, const std::string&, double, const Leaf*) {
     out.push_back(role == ParameterRole::variance);
   });
   return out;
 }
 
+void Kernel::narrow_to_limits(VectorView lower, VectorView upper) const {
+  Index p = 0;
+  visit_parameters(root_, [&](ParameterRole role, const std::string&, double, const Leaf* leaf) {
+    if (role == ParameterRole::shape) {
+      lower(p) = std::max(lower(p), std::log(leaf->info().shape.least));
+      upper(p) = std::min(upper(p), std::log(leaf->info().shape.most));
+    }
+    ++p;
+  });
+}
+
 Vector Kernel::log_parameters() const {
   Vector theta(num_parameters());
   Index p = 0;
-  visit_parameters(root_, [&](ParameterRole, const std::string&, double value) {
+  visit_parameters(root_, [&](ParameterRole, const std::string&, double value, const Leaf*) {
     theta(p++) = std::log(value);
   });
   return theta;
@@ -145,7 +160,7 @@ void Kernel::set_log_parameters(ConstVectorView theta) {
     throw DimensionMismatch("kernel: length of theta", theta.size(), "number of parameters",
                             num_parameters());
   Index p = 0;
-  visit_parameters(root_, [&](ParameterRole, const std::string&, double& value) {
+  visit_parameters(root_, [&](ParameterRole, const std::string&, double& value, const Leaf*) {
     value = std::exp(theta(p++));
   });
 }
@@ -157,13 +172,14 @@ void Kernel::set_all_lengthscales(double value) {
 }
 
 void Kernel::set_all_variances(double value) {
-  visit_parameters(root_, [&](ParameterRole role, const std::string&, double& parameter) {
-    if (role == ParameterRole::variance) parameter = value;
-  });
+  visit_parameters(root_,
+                   [&](ParameterRole role, const std::string&, double& parameter, const Leaf*) {
+                     if (role == ParameterRole::variance) parameter = value;
+                   });
 }
 
 void Kernel::scale_start_values(double variance, const std::vector<double>& lengthscales) {
-  visit_parameters(root_, [&](ParameterRole role, const std::string&, double& value) {
+  visit_parameters(root_, [&](ParameterRole role, const std::string&, double& value, const Leaf*) {
     if (role == ParameterRole::variance && value == 1.0) value = variance;
   });
   change_leaves(root_, [&](Leaf& leaf) {

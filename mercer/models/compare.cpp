@@ -81,12 +81,10 @@ data::Dataset some_rows(const data::Dataset& data, const CompareOptions& options
 
 class Comparison {
  public:
-  Comparison(const data::Dataset& data, const CompareOptions& options,
+  Comparison(const data::Dataset& rows, const CompareOptions& options,
              const ProgressCallback& progress)
-      : options_(options),
-        progress_(progress),
-        scaled_(scale(some_rows(data, options), options.standardize)) {
-    const auto problem = start_problem(options.method, scaled_.data.x, scaled_.data.y);
+      : options_(options), progress_(progress), scaled_(scale(rows, options.standardize)) {
+    const auto problem = start_problem(options.method, rows.schema, scaled_.data.x, scaled_.data.y);
     kernel_ = std::make_unique<kernels::Kernel>(problem.kernel);
     kernel_->set_all_variances(options.method.signal_variance.value_or(1.0));
     const auto scales = kernel_->is_lengthscale();
@@ -430,7 +428,7 @@ CompareResult compare(const data::Dataset& data, const CompareOptions& options,
   check(options);
   if (data.noise.variance.size() > 0 || data.noise.count.size() > 0)
     throw InvalidArgument("compare has a grid of equal noise; leave noise and counts out");
-  return Comparison(data, options, progress).run();
+  return Comparison(some_rows(data, options), options, progress).run();
 }
 
 }  // namespace mercer::models

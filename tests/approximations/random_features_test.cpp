@@ -91,7 +91,8 @@ std::vector<std::string> expressions() {
         "constant + linear + rbf", "poly:2*matern52", "(rbf + linear)*(periodic + constant)",
         "linear*linear", "3*constant*rbf", "rq:alpha=0.2", "rq:alpha=1e6", "periodic:period=3",
         "periodic:iso:lengthscale=0.05", "periodic:iso:lengthscale=1e-4",
-        "periodic:iso:lengthscale=9"})
+        "periodic:iso:lengthscale=9", "matern32(0,1)*matern12(2)", "linear(1)*rbf(0,2)",
+        "periodic(2) + poly(0,1):2"})
     out.push_back(more);
   return out;
 }

@@ -91,7 +91,8 @@ TEST_P(VecchiaLikelihoodLaw, GradientMatchesCentralDifferences) {
 
 INSTANTIATE_TEST_SUITE_P(KernelsAndMeans, VecchiaLikelihoodLaw,
                          ::testing::Combine(::testing::Values("rbf", "matern32:iso",
-                                                              "matern52 + linear", "rq * matern12"),
+                                                              "matern52 + linear", "rq * matern12",
+                                                              "matern32(0) * matern12(1)"),
                                             ::testing::Values<Index>(0, 1, 3)));
 
 TEST(VecchiaLikelihood, ScoresAddUpToTheInformation) {

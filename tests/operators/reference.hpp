@@ -2,6 +2,8 @@
 // differences are taken first, in long double, and nothing is rearranged.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <string>
 #include <vector>
@@ -123,6 +125,32 @@ inline kernels::Kernel some_kernel(const std::string& text, Index d,
   }
   kernel.set_log_parameters(theta);
   return kernel;
+}
+
+struct Sums {
+  Vector value;
+  Vector scale;  // sum of absolute terms
+};
+
+// sum_ij s_ij dk_ij/dtheta_p pair by pair.
+inline Sums reference_gradient(const kernels::Kernel& kernel, const Matrix& x, const Matrix& s) {
+  Sums sums{Vector::Zero(kernel.num_parameters()), Vector::Zero(kernel.num_parameters())};
+  Vector g(kernel.num_parameters());
+  for (Index i = 0; i < x.rows(); ++i)
+    for (Index j = 0; j < x.rows(); ++j) {
+      kernel.evaluate_with_gradient(x.data() + i, x.outerStride(), x.data() + j, x.outerStride(),
+                                    g);
+      sums.value += s(i, j) * g;
+      sums.scale += std::abs(s(i, j)) * g.cwiseAbs();
+    }
+  return sums;
+}
+
+inline void expect_close(const Vector& gradient, const Sums& reference, double tolerance,
+                         const std::string& what) {
+  for (Index p = 0; p < gradient.size(); ++p)
+    EXPECT_LE(std::abs(gradient(p) - reference.value(p)), tolerance * reference.scale(p))
+        << what << ", parameter " << p << ", expected " << reference.value(p);
 }
 
 }  // namespace mercer::testing
