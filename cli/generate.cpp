@@ -122,7 +122,14 @@ void describe_draw(const studies::Draw& draw, Generated& out) {
 
 Generated generate_gp(const GenerateCommand& command, const Console& console) {
   const Index d = command.d.value_or(2);
-  auto kernel = kernels::Kernel::parse(command.kernel.empty() ? "matern52" : command.kernel, d);
+  Generated out;
+  kernels::InputNames input_names{d, {}};
+  for (Index c = 0; c < d; ++c) {
+    out.data.names.push_back(fmt::format("x{}", c + 1));
+    input_names.entries.push_back({out.data.names.back(), c, 1});
+  }
+  auto kernel =
+      kernels::Kernel::parse(command.kernel.empty() ? "matern52" : command.kernel, input_names);
   // Typical distances in the unit cube grow like sqrt(d).
   std::vector<double> lengthscale = command.lengthscale;
   if (lengthscale.empty()) lengthscale = {0.3 * std::sqrt(static_cast<double>(d))};
@@ -133,7 +140,6 @@ Generated generate_gp(const GenerateCommand& command, const Console& console) {
   if (command.signal_variance) kernel.set_all_variances(*command.signal_variance);
   const inference::RegressionProblem problem{kernel, command.noise.value_or(0.01),
                                              inference::MeanKind::zero};
-  Generated out;
   Rng rng(command.seed, "gp-points");
   out.data.inputs = data::uniform_points(*command.n, d, rng);
   auto draw =
@@ -142,7 +148,6 @@ Generated generate_gp(const GenerateCommand& command, const Console& console) {
   describe_draw(draw, out);
   out.data.truth = std::move(draw.latent);
   out.data.target = std::move(draw.target);
-  for (Index c = 1; c <= d; ++c) out.data.names.push_back(fmt::format("x{}", c));
   std::string values;
   const auto names = kernel.parameter_names();
   const Vector logs = kernel.log_parameters();

@@ -33,7 +33,8 @@ std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::str
                   : std::vector<std::string>{leaf.kernel, "lengthscale", "period"});
   order.resize(std::min(order.size(), kLengthscalesShown));
   for (const std::size_t c : order) {
-    std::vector<std::string> row = {names[c], number(leaf.lengthscales[c])};
+    std::vector<std::string> row = {names[static_cast<std::size_t>(leaf.inputs[c])],
+                                    number(leaf.lengthscales[c])};
     if (!leaf.periods.empty()) row.push_back(number(leaf.periods[c]));
     table.row(std::move(row));
   }

@@ -14,7 +14,8 @@ Json values_json(const models::Hyperparameters& values) {
   json["lengthscales"] = values.lengthscales();
   json["leaves"] = Json::array();
   for (const auto& leaf : values.leaves) {
-    Json entry = {{"kernel", leaf.kernel}, {"lengthscales", leaf.lengthscales}};
+    Json entry = {
+        {"kernel", leaf.kernel}, {"inputs", leaf.inputs}, {"lengthscales", leaf.lengthscales}};
     if (!leaf.periods.empty()) entry["periods"] = leaf.periods;
     json["leaves"].push_back(std::move(entry));
   }

@@ -113,7 +113,8 @@ void add_method_options(Arguments& arguments, models::MethodOptions& options, bo
   arguments.group("Model (values are on standardised data unless --no-standardize)");
   arguments.option("--kernel", "SPEC", options.kernel,
                    "kernel, with one lengthscale per input; rbf:iso for\n"
-                   "one in all; sums and products: \"matern52 + linear\"");
+                   "one in all; sums and products: \"matern52 + linear\";\n"
+                   "of some inputs only: \"matern32(x,y) * matern12(t)\"");
   arguments.list("--lengthscale", "L", options.lengthscale,
                  "lengthscale, or one per input: 0.5,2,1");
   arguments.option("--signal-variance", "V", options.signal_variance, "variance of the signal");

@@ -49,14 +49,22 @@ void split(ConstMatrixView points, ConstVectorView scales, std::span<Index> memb
                    [x](Index a, Index b) { return x[a] != x[b] ? x[a] < x[b] : a < b; });
 }
 
-void collect(const kernels::Node& node, Vector& shortest) {
-  for (const auto& child : node.children) collect(child, shortest);
+// Of every input, the shortest lengthscale of a leaf that measures distances in it (infinity: there
+// is none), and whether any leaf sees it at all.
+struct Scales {
+  Vector shortest;
+  std::vector<char> seen;
+};
+
+void collect(const kernels::Node& node, Scales& scales) {
+  for (const auto& child : node.children) collect(child, scales);
   if (node.kind != kernels::Node::Kind::leaf) return;
   const auto& leaf = node.leaf;
-  if (leaf.info().family != kernels::Family::distance) return;
-  if (leaf.kind == kernels::LeafKind::periodic) return;
-  for (Index c = 0; c < shortest.size(); ++c)
-    shortest(c) = std::min(shortest(c), leaf.lengthscale(c));
+  for (Index k = 0; k < leaf.num_inputs(); ++k) {
+    double& shortest = scales.shortest(leaf.column(k));
+    scales.seen[static_cast<std::size_t>(leaf.column(k))] = 1;
+    if (leaf.info().measures_distance()) shortest = std::min(shortest, leaf.lengthscale(k));
+  }
 }
 
 }  // namespace
@@ -69,11 +77,15 @@ Index Clusters::largest() const {
 
 Vector shortest_lengthscales(const kernels::Kernel& kernel) {
   const double none = std::numeric_limits<double>::infinity();
-  Vector shortest = Vector::Constant(kernel.num_inputs(), none);
-  collect(kernel.root(), shortest);
-  for (double& scale : shortest)
-    if (scale == none) scale = 1;
-  return shortest;
+  const Index d = kernel.num_inputs();
+  Scales scales{Vector::Constant(d, none), std::vector<char>(static_cast<std::size_t>(d), 0)};
+  collect(kernel.root(), scales);
+  // A constant kernel sees no input, and then none is more important than another.
+  const bool any = std::find(scales.seen.begin(), scales.seen.end(), 1) != scales.seen.end();
+  for (Index c = 0; c < d; ++c)
+    if (scales.shortest(c) == none && (!any || scales.seen[static_cast<std::size_t>(c)] != 0))
+      scales.shortest(c) = 1;
+  return scales.shortest;
 }
 
 Clusters clusters(ConstMatrixView points, ConstVectorView scales, Index blocks) {

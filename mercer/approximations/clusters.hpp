@@ -36,7 +36,7 @@ Clusters clusters(ConstMatrixView points, ConstVectorView scales, Index blocks);
 Clusters clusters(const kernels::Kernel& kernel, ConstMatrixView points, Index blocks);
 
 /// For each input the shortest lengthscale among the leaves that fall off with distance; 1 when
-/// there is none (periodic leaves, linear, poly and constant do not count).
+/// other leaves see it (periodic, linear, poly), and infinity when only other inputs are seen.
 Vector shortest_lengthscales(const kernels::Kernel& kernel);
 
 }  // namespace mercer::approximations

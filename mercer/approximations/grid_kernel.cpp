@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <unsupported/Eigen/FFT>
 
 #include "mercer/core/error.hpp"
@@ -20,14 +21,20 @@ constexpr Index offsets_at_once = 1 << 16;
 constexpr Index lines_at_once = 64;
 constexpr Index parallel_values = 1 << 15;  // below, one thread is enough
 
+void collect_inputs(const kernels::Node& node, std::set<Index>& inputs) {
+  for (const auto& child : node.children) collect_inputs(child, inputs);
+  if (node.kind == kernels::Node::Kind::leaf)
+    inputs.insert(node.leaf.inputs.begin(), node.leaf.inputs.end());
+}
+
+/// A product over the inputs. What sees one input only is a factor of that input, whatever it is.
 bool separable(const kernels::Node& node) {
   using Kind = kernels::Node::Kind;
+  std::set<Index> inputs;
+  collect_inputs(node, inputs);
+  if (inputs.size() <= 1) return true;
   if (node.kind == Kind::sum) return false;
-  if (node.kind == Kind::leaf) {
-    const auto kind = node.leaf.kind;
-    return kind == kernels::LeafKind::rbf || kind == kernels::LeafKind::periodic ||
-           kind == kernels::LeafKind::constant;
-  }
+  if (node.kind == Kind::leaf) return node.leaf.info().separable;
   return std::all_of(node.children.begin(), node.children.end(),
                      [](const kernels::Node& child) { return separable(child); });
 }
@@ -61,7 +68,7 @@ std::vector<Complex>& scratch(std::size_t size) {
 }  // namespace
 
 bool separable(const kernels::Kernel& kernel) {
-  return kernel.stationary() && (kernel.num_inputs() == 1 || separable(kernel.root()));
+  return kernel.stationary() && separable(kernel.root());
 }
 
 double GridKernel::embedded_nodes(const std::vector<Index>& nodes) {

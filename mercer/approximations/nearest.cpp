@@ -16,7 +16,6 @@
 namespace mercer::approximations {
 namespace {
 
-using kernels::LeafKind;
 using kernels::Node;
 
 constexpr Index tree_dimensions = 6;  // above, a kd-tree looks at most of the points anyway
@@ -25,24 +24,19 @@ constexpr Index first_level = 1024;   // points of the smallest tree for earlier
 constexpr Index queries = 128;        // of a tile
 constexpr Index tile = 512;           // earlier points of a tile
 
-bool has_distance(const kernels::Leaf& leaf) {
-  return leaf.info().family == kernels::Family::distance;
-}
-
 void shortest_lengthscales(const Node& node, Index d, std::vector<double>& weights) {
   for (const Node& child : node.children) shortest_lengthscales(child, d, weights);
-  if (node.kind != Node::Kind::leaf || !has_distance(node.leaf)) return;
-  if (node.leaf.kind == LeafKind::periodic) return;
+  if (node.kind != Node::Kind::leaf || !node.leaf.info().measures_distance()) return;
   weights.resize(static_cast<std::size_t>(d), 0.0);
-  for (Index c = 0; c < d; ++c) {
-    double& weight = weights[static_cast<std::size_t>(c)];
-    weight = std::max(weight, 1 / node.leaf.lengthscale(c));
+  for (Index k = 0; k < node.leaf.num_inputs(); ++k) {
+    double& weight = weights[static_cast<std::size_t>(node.leaf.column(k))];
+    weight = std::max(weight, 1 / node.leaf.lengthscale(k));
   }
 }
 
-void periodic_leaves(const Node& node, std::vector<const kernels::Leaf*>& leaves) {
-  for (const Node& child : node.children) periodic_leaves(child, leaves);
-  if (node.kind == Node::Kind::leaf && node.leaf.kind == LeafKind::periodic)
+void leaves_on_circles(const Node& node, std::vector<const kernels::Leaf*>& leaves) {
+  for (const Node& child : node.children) leaves_on_circles(child, leaves);
+  if (node.kind == Node::Kind::leaf && node.leaf.info().inputs == kernels::InputMap::circle)
     leaves.push_back(&node.leaf);
 }
 
@@ -218,7 +212,7 @@ Neighbours nearest_earlier(const PointColumns& z, Index count) {
 bool falls_with_distance(const kernels::Kernel& kernel) {
   const Node* node = &kernel.root();
   while (node->kind == Node::Kind::scale) node = node->children.data();
-  return node->kind == Node::Kind::leaf && has_distance(node->leaf);
+  return node->kind == Node::Kind::leaf && node->leaf.info().family == kernels::Family::distance;
 }
 
 ScaledMetric::ScaledMetric(const kernels::Kernel& kernel, ConstMatrixView x) {
@@ -235,12 +229,12 @@ ScaledMetric::ScaledMetric(const kernels::Kernel& kernel, ConstMatrixView x) {
   // k = exp(-2 sum_c sin^2(pi (x_c - x'_c) / period) / l_c^2) = exp(-|z - z'|^2 / 2), where z has
   // the coordinates cos and sin of 2 pi x_c / period, over l_c.
   std::vector<const kernels::Leaf*> circles;
-  periodic_leaves(kernel.root(), circles);
+  leaves_on_circles(kernel.root(), circles);
   for (const auto* leaf : circles)
-    for (Index c = 0; c < x.cols(); ++c) {
-      Feature feature{.input = c,
+    for (Index k = 0; k < leaf->num_inputs(); ++k) {
+      Feature feature{.input = leaf->column(k),
                       .kind = Kind::cosine,
-                      .weight = 1 / leaf->lengthscale(c),
+                      .weight = 1 / leaf->lengthscale(k),
                       .rate = 2 * std::numbers::pi / leaf->shape};
       features_.push_back(feature);
       feature.kind = Kind::sine;

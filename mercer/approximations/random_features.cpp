@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <functional>
 #include <map>
-#include <numbers>
 #include <numeric>
 
 #include "mercer/core/error.hpp"
@@ -21,7 +19,6 @@ namespace {
 
 using kernels::Family;
 using kernels::Leaf;
-using kernels::LeafKind;
 using kernels::Node;
 using Monomial = RandomFeatures::Monomial;
 using Term = RandomFeatures::Term;
@@ -41,11 +38,11 @@ void check_monomials(std::size_t count) {
 
 /// sum_c x_c y_c / l_c^2 as monomials x_c / l_c.
 std::vector<Monomial> linear_monomials(const Leaf& leaf, Index d) {
-  check_monomials(static_cast<std::size_t>(d));
+  check_monomials(leaf.inputs.size());
   std::vector<Monomial> out;
-  for (Index c = 0; c < d; ++c) {
-    Monomial one{1 / leaf.lengthscale(c), std::vector<int>(static_cast<std::size_t>(d), 0)};
-    one.exponents[static_cast<std::size_t>(c)] = 1;
+  for (Index k = 0; k < leaf.num_inputs(); ++k) {
+    Monomial one{1 / leaf.lengthscale(k), std::vector<int>(static_cast<std::size_t>(d), 0)};
+    one.exponents[static_cast<std::size_t>(leaf.column(k))] = 1;
     out.push_back(std::move(one));
   }
   return out;
@@ -68,23 +65,28 @@ std::vector<Monomial> multiply(const std::vector<Monomial>& a, const std::vector
 
 /// (s + offset)^degree, one factor after the other.
 std::vector<Monomial> leaf_monomials(const Leaf& leaf, Index d) {
+  const auto power = leaf.info().power(leaf.own());
   auto factor = linear_monomials(leaf, d);
-  if (leaf.kind == LeafKind::linear) return factor;
+  if (power.degree == 1 && power.offset == 0) return factor;
   const Monomial one{1, std::vector<int>(static_cast<std::size_t>(d), 0)};
-  if (leaf.shape > 0) {
+  if (power.offset > 0) {
     factor.push_back(one);
-    factor.back().coefficient = std::sqrt(leaf.shape);
+    factor.back().coefficient = std::sqrt(power.offset);
   }
   std::vector<Monomial> out = {one};
-  for (int power = 0; power < leaf.degree; ++power) out = multiply(out, factor);
+  for (int i = 0; i < power.degree; ++i) out = multiply(out, factor);
   return out;
 }
 
 Term leaf_term(const Leaf& leaf, Index d) {
+  const auto& info = leaf.info();
+  if (!info.no_features.empty())
+    throw InvalidArgument(
+        fmt::format("random features: {} has none: {}", info.name, info.no_features));
   Term term;
   term.monomials = {{1, std::vector<int>(static_cast<std::size_t>(d), 0)}};
-  if (leaf.info().family == Family::distance) term.distance_leaves = {leaf};
-  if (leaf.info().family == Family::dot) term.monomials = leaf_monomials(leaf, d);
+  if (info.family == Family::distance) term.distance_leaves = {leaf};
+  if (info.family == Family::dot) term.monomials = leaf_monomials(leaf, d);
   return term;
 }
 
@@ -134,69 +136,11 @@ Index smallest(const std::vector<Term>& terms) {
 
 // --- Frequencies ---------------------------------------------------------------------------------
 
-/// P(j) = exp(-z) I_|j|(z) over the integers: variance z. Above `wide` a rounded normal with that
-/// variance, which is the same to about 1/(10 z).
-class Harmonics {
- public:
-  explicit Harmonics(double z) : z_(z) {
-    if (z > wide) return;
-    // I_j / I_{j-1} = 1 / (2 j / z + I_{j+1} / I_j), backwards from where it is nothing.
-    const auto last = static_cast<std::size_t>(30 + 9 * std::sqrt(z));
-    std::vector<double> ratio(last + 2, 0.0);
-    for (std::size_t j = last; j > 0; --j)
-      ratio[j] = 1 / (2 * static_cast<double>(j) / z + ratio[j + 1]);
-    double weight = 1, sum = 1;
-    cumulative_ = {1.0};
-    for (std::size_t j = 1; j <= last; ++j) {
-      weight *= ratio[j];
-      sum += 2 * weight;
-      cumulative_.push_back(sum);
-    }
-    for (double& c : cumulative_) c /= sum;
-  }
-
-  double draw(Rng& rng) const {
-    const double sign = rng.sign(), u = rng.uniform();
-    if (z_ > wide) return std::round(std::sqrt(z_) * rng.normal());
-    const auto at = std::lower_bound(cumulative_.begin(), cumulative_.end(), u);
-    return sign * static_cast<double>(std::min(at, cumulative_.end() - 1) - cumulative_.begin());
-  }
-
- private:
-  static constexpr double wide = 1e6;
-  double z_;
-  std::vector<double> cumulative_;  // of |j|
-};
-
-/// Gamma with mean 1, by inversion: a frequency then moves smoothly with the shape.
-double unit_gamma(double shape, Rng& rng) {
-  return boost::math::gamma_p_inv(shape, rng.uniform()) / shape;
-}
-
-double matern_smoothness(LeafKind kind) {
-  return kind == LeafKind::matern12 ? 0.5 : kind == LeafKind::matern32 ? 1.5 : 2.5;
-}
-
-/// w(:, i) += a frequency of the leaf.
+/// w(:, i) += a frequency of the leaf, in the inputs that it sees.
 void add_frequencies(const Leaf& leaf, Rng& rng, Matrix& w) {
-  if (leaf.kind == LeafKind::periodic) {
-    std::vector<Harmonics> harmonics;
-    for (Index c = 0; c < w.rows(); ++c)
-      harmonics.emplace_back(1 / (leaf.lengthscale(c) * leaf.lengthscale(c)));
-    for (Index i = 0; i < w.cols(); ++i)
-      for (Index c = 0; c < w.rows(); ++c)
-        w(c, i) +=
-            2 * std::numbers::pi / leaf.shape * harmonics[static_cast<std::size_t>(c)].draw(rng);
-    return;
-  }
-  for (Index i = 0; i < w.cols(); ++i) {
-    double scale = 1;
-    if (leaf.kind == LeafKind::rq) scale = std::sqrt(unit_gamma(leaf.shape, rng));
-    if (leaf.kind == LeafKind::matern12 || leaf.kind == LeafKind::matern32 ||
-        leaf.kind == LeafKind::matern52)
-      scale = 1 / std::sqrt(unit_gamma(matern_smoothness(leaf.kind), rng));
-    for (Index c = 0; c < w.rows(); ++c) w(c, i) += scale * rng.normal() / leaf.lengthscale(c);
-  }
+  Matrix own = Matrix::Zero(leaf.num_inputs(), w.cols());
+  leaf.info().add_frequencies(leaf.all_lengthscales(), leaf.own(), rng, own);
+  for (Index k = 0; k < leaf.num_inputs(); ++k) w.row(leaf.column(k)) += own.row(k);
 }
 
 /// Frequencies of every term: one each, the rest by share of the variance, what remains to the

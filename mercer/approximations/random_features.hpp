@@ -1,13 +1,10 @@
 // Random Fourier features: phi(x)' phi(y) has mean k(x, y), for every kernel expression.
-//   Source: Rahimi & Recht (2007). A stationary k is the mean of cos(w'(x - y)) over frequencies w:
-//             rbf       w_c = normal / l_c
-//             matern nu rbf divided by sqrt(g), g ~ Gamma(nu, rate nu): Student-t with 2 nu degrees
-//             rq        rbf times sqrt(g), g ~ Gamma(alpha, rate alpha)
-//             periodic  w_c = 2 pi j / period, P(j) = exp(-z) I_j(z), z = 1 / l_c^2, the Fourier
-//                       series of exp(-2 sin^2(pi u / period) / l_c^2)
-//           and a product of kernels adds their frequencies. constant, linear and poly are exact:
-//           their features are the monomials. The expression is multiplied out into a sum of
-//           products; terms with frequencies share the features by variance.
+//   Source: Rahimi & Recht (2007). A stationary k is the mean of cos(w'(x - y)) over frequencies w,
+//           which each leaf draws by itself (kernels/leaves/): normal for rbf, Student-t for
+//           matern, harmonics for periodic. A product of kernels adds their frequencies. constant,
+//           linear and poly are exact: their features are the monomials. The expression is
+//           multiplied out into a sum of products; terms with frequencies share the features by
+//           variance.
 //   Cost:   2 N d m flops and N m sine-cosine pairs for m frequencies; error of each entry of K
 //           about v / sqrt(2 m).
 //   When not: accuracy is wanted: the error falls like 1/sqrt(m), with landmarks it falls like the

@@ -2,14 +2,19 @@
 //   expression = term {"+" term}
 //   term       = factor {"*" factor}
 //   factor     = NUMBER | leaf | "(" expression ")"
-//   leaf       = NAME {":" option};  option = "iso" | "ard" | NUMBER | KEY "=" NUMBER
+//   leaf       = NAME ["(" input {"," input} ")"] {":" option}
+//   input      = a name up to the next "," or ")", or in double quotes; a number without names
+//   option     = "iso" | "ard" | NUMBER | KEY "=" NUMBER
 // Every term of the outermost sum is put under a scale node (its signal variance). In a sum inside
 // a product the first term stays bare, because a common factor would be counted twice.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "mercer/core/error.hpp"
 #include "mercer/kernels/kernel.hpp"
@@ -19,11 +24,33 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 constexpr int kMaxLeaves = 64;
-constexpr int kMaxDegree = 16;
+constexpr std::size_t kMostNamesListed = 20;
+
+// An input as an expression may write it.
+std::string quoted(const std::string& name) {
+  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  if (!name.empty() && name.find_first_of(",()\"") == std::string::npos && !space(name.front()) &&
+      !space(name.back()))
+    return name;
+  std::string out = "\"";
+  for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string list_of(const InputNames& names) {
+  std::string all;
+  for (std::size_t i = 0; i < std::min(names.entries.size(), kMostNamesListed); ++i)
+    all += (i == 0 ? "" : ", ") + quoted(names.entries[i].name);
+  if (names.entries.size() > kMostNamesListed)
+    all += fmt::format(" and {} more", names.entries.size() - kMostNamesListed);
+  return all;
+}
 
 class Parser {
  public:
-  Parser(std::string_view text, Index num_inputs) : text_(text), num_inputs_(num_inputs) {}
+  /// names: null when inputs have numbers only.
+  Parser(std::string_view text, Index num_inputs, const InputNames* names)
+      : text_(text), num_inputs_(num_inputs), names_(names) {}
 
   Node parse() {
     Node root = expression(/*outermost=*/true);
@@ -104,7 +131,7 @@ class Parser {
     } while (accept('*'));
     if (factors.empty()) {  // a bare number: a constant kernel of that variance
       factors.emplace_back();
-      factors.back().leaf.kind = LeafKind::constant;
+      factors.back().leaf.kind = leaf_info("constant").kind;
       factors.back().leaf.ard = false;
       scaled = true;
     }
@@ -147,29 +174,83 @@ class Parser {
   Leaf leaf(const LeafInfo& info) {
     Leaf leaf;
     leaf.kind = info.kind;
-    leaf.shape = info.default_shape;
-    leaf.degree = info.has_degree ? 2 : 1;
+    leaf.shape = info.shape.start;
+    leaf.degree = info.has_degree() ? info.degree.start : 1;
     leaf.ard = info.has_lengthscale;
+    if (accept('(')) inputs(info, leaf);
     double lengthscale = 1;
     while (accept(':')) option(info, leaf, lengthscale);
-    // linear:iso has no lengthscale of its own: the variance in front says the same.
-    if (info.has_lengthscale && !(info.kind == LeafKind::linear && !leaf.ard))
-      leaf.lengthscales.assign(leaf.ard ? static_cast<std::size_t>(num_inputs_) : 1U, lengthscale);
+    if (leaf.ard ? info.has_lengthscale : info.has_lengthscale && info.has_iso_lengthscale)
+      leaf.lengthscales.assign(!leaf.ard             ? 1U
+                               : leaf.inputs.empty() ? static_cast<std::size_t>(num_inputs_)
+                                                     : leaf.inputs.size(),
+                               lengthscale);
     return leaf;
+  }
+
+  void inputs(const LeafInfo& info, Leaf& leaf) {
+    if (info.family == Family::constant) fail(fmt::format("{} sees no inputs", info.name));
+    std::set<Index> columns;
+    do {
+      skip_spaces();
+      const std::size_t start = position_;
+      leaf.input_names.push_back(input_name());
+      const std::size_t end = std::exchange(position_, start);  // errors point at the name
+      const auto [first, count] = columns_of(leaf.input_names.back());
+      for (Index c = first; c < first + count; ++c)
+        if (!columns.insert(c).second)
+          fail(fmt::format("input '{}' is given twice", leaf.input_names.back()));
+      position_ = end;
+    } while (accept(','));
+    if (!accept(')')) fail("expected ',' or ')' after an input");
+    leaf.inputs.assign(columns.begin(), columns.end());
+  }
+
+  // As it stands up to ',' or ')', or in double quotes, where "" is one quote.
+  std::string input_name() {
+    std::string name;
+    if (position_ < text_.size() && text_[position_] == '"') {
+      const std::size_t start = position_;
+      for (++position_; position_ < text_.size(); ++position_) {
+        if (text_[position_] == '"' && text_.substr(position_, 2) != "\"\"") {
+          ++position_;
+          return name;
+        }
+        if (text_[position_] == '"') ++position_;
+        name += text_[position_];
+      }
+      position_ = start;
+      fail("a quote without its end");
+    }
+    while (position_ < text_.size() && text_[position_] != ',' && text_[position_] != ')')
+      name += text_[position_++];
+    while (!name.empty() && std::isspace(static_cast<unsigned char>(name.back()))) name.pop_back();
+    if (name.empty()) fail("expected an input");
+    return name;
+  }
+
+  std::pair<Index, Index> columns_of(const std::string& name) const {
+    if (names_ == nullptr) {
+      Index number = 0;
+      const char* end = name.data() + name.size();
+      const auto [rest, error] = std::from_chars(name.data(), end, number);
+      if (error == std::errc{} && rest == end && number >= 0 && number < num_inputs_)
+        return {number, 1};
+      fail(fmt::format("there is no input '{}'; inputs have numbers here, from 0 to {}", name,
+                       num_inputs_ - 1));
+    }
+    for (const auto& entry : names_->entries)
+      if (entry.name == name) return {entry.first, entry.columns};
+    fail(fmt::format("there is no input '{}'; there are: {}", name, list_of(*names_)));
   }
 
   void option(const LeafInfo& info, Leaf& leaf, double& lengthscale) {
     skip_spaces();
     if (at_number()) {  // rq:0.5, periodic:12, poly:3
       const double value = number();
-      if (info.has_degree) {
-        set_degree(leaf, value);
-      } else if (!info.shape_name.empty()) {
-        leaf.shape = value;
-      } else {
-        fail(fmt::format("{} takes no number after ':'", info.name));
-      }
-      return;
+      if (info.has_degree()) return set_degree(info, leaf, value);
+      if (info.has_shape()) return set_shape(info, leaf, value);
+      fail(fmt::format("{} takes no number after ':'", info.name));
     }
     const std::string_view key = word();
     if (key == "iso" || key == "ard") {
@@ -178,33 +259,47 @@ class Parser {
       return;
     }
     const bool known = key == "lengthscale" ? info.has_lengthscale
-                       : key == "degree"    ? info.has_degree
-                                            : !key.empty() && key == info.shape_name;
+                       : key == "degree"    ? info.has_degree()
+                                            : !key.empty() && key == info.shape.name;
     if (!known)
-      fail(fmt::format(
-          "unknown option '{}' of {} (iso, ard{}{})", key, info.name,
-          info.has_lengthscale ? ", lengthscale=NUMBER" : "",
-          info.shape_name.empty() ? std::string() : fmt::format(", {}=NUMBER", info.shape_name)));
+      fail(fmt::format("unknown option '{}' of {} ({})", key, info.name, options_of(info)));
     if (!accept('=')) fail(fmt::format("expected '=' after '{}'", key));
     skip_spaces();
     const double value = number();
     if (key == "lengthscale") {
       lengthscale = value;
     } else if (key == "degree") {
-      set_degree(leaf, value);
+      set_degree(info, leaf, value);
     } else {
-      leaf.shape = value;
+      set_shape(info, leaf, value);
     }
   }
 
-  void set_degree(Leaf& leaf, double value) {
-    if (value != std::floor(value) || value < 1 || value > kMaxDegree)
-      fail(fmt::format("the degree of poly must be a whole number from 1 to {}", kMaxDegree));
+  static std::string options_of(const LeafInfo& info) {
+    std::vector<std::string> out;
+    if (info.has_lengthscale) out = {"iso", "ard", "lengthscale=NUMBER"};
+    if (info.has_degree()) out.emplace_back("degree=NUMBER");
+    if (info.has_shape()) out.push_back(fmt::format("{}=NUMBER", info.shape.name));
+    return out.empty() ? "it has none" : fmt::format("{}", fmt::join(out, ", "));
+  }
+
+  void set_degree(const LeafInfo& info, Leaf& leaf, double value) {
+    if (value != std::floor(value) || value < 1 || value > info.degree.most)
+      fail(fmt::format("the degree of {} must be a whole number from 1 to {}", info.name,
+                       info.degree.most));
     leaf.degree = static_cast<int>(value);
+  }
+
+  void set_shape(const LeafInfo& info, Leaf& leaf, double value) {
+    if (value < info.shape.least || value > info.shape.most)
+      fail(fmt::format("the {} of {} must be from {} to {}", info.shape.name, info.name,
+                       info.shape.least, info.shape.most));
+    leaf.shape = value;
   }
 
   std::string_view text_;
   Index num_inputs_;
+  const InputNames* names_;
   std::size_t position_ = 0;
   int depth_ = 0;
   int leaves_ = 0;
@@ -212,7 +307,10 @@ class Parser {
 
 std::string leaf_text(const Leaf& leaf) {
   std::string text(leaf.info().name);
-  if (leaf.info().has_degree) text += fmt::format(":{}", leaf.degree);
+  for (std::size_t i = 0; i < leaf.input_names.size(); ++i)
+    text += (i == 0 ? "(" : ",") + quoted(leaf.input_names[i]);
+  if (!leaf.input_names.empty()) text += ")";
+  if (leaf.info().has_degree()) text += fmt::format(":{}", leaf.degree);
   if (leaf.info().has_lengthscale && !leaf.ard) text += ":iso";
   return text;
 }
@@ -249,7 +347,11 @@ std::string node_text(const Node& node, bool mark_variance) {
 }  // namespace
 
 Kernel Kernel::parse(std::string_view text, Index num_inputs) {
-  return Kernel(Parser(text, num_inputs).parse(), num_inputs);
+  return Kernel(Parser(text, num_inputs, nullptr).parse(), num_inputs);
+}
+
+Kernel Kernel::parse(std::string_view text, const InputNames& names) {
+  return Kernel(Parser(text, names.num_inputs, &names).parse(), names.num_inputs);
 }
 
 std::string Kernel::text() const { return node_text(root_, false); }

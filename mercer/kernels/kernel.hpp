@@ -3,6 +3,7 @@
 //   auto k = Kernel::parse("matern52 + linear:iso", 3);      // 3 input columns
 //   k.parameter_names();   // signal_variance1, matern52_1.lengthscale[0], ...
 //   k.set_log_parameters(theta);
+//   Kernel::parse("matern32(0,1) * matern12(2)", 3);         // leaves that see some inputs only
 //
 // Parameters are listed in the order of a walk from the root: the variance of a scale node before
 // its child; of a leaf its lengthscales (one per input, or one in all), then its shape.
@@ -13,28 +14,10 @@
 #include <vector>
 
 #include "mercer/core/types.hpp"
-#include "mercer/kernels/registry.hpp"
+#include "mercer/kernels/input_names.hpp"
+#include "mercer/kernels/leaf.hpp"
 
 namespace mercer::kernels {
-
-struct Leaf {
-  LeafKind kind = LeafKind::rbf;
-  bool ard = true;
-  int degree = 1;                    // poly only
-  std::vector<double> lengthscales;  // empty, one, or one per input
-  double shape = 0;                  // alpha, period or offset; unused otherwise
-
-  const LeafInfo& info() const { return leaf_info(kind); }
-  bool has_shape() const { return !info().shape_name.empty(); }
-  Index num_parameters() const {
-    return static_cast<Index>(lengthscales.size()) + (has_shape() ? 1 : 0);
-  }
-  /// The lengthscale of input c: 1 when the leaf has none.
-  double lengthscale(Index c) const {
-    if (lengthscales.empty()) return 1.0;
-    return lengthscales.size() == 1 ? lengthscales[0] : lengthscales[static_cast<std::size_t>(c)];
-  }
-};
 
 struct Node {
   enum class Kind { leaf, scale, sum, product };
@@ -42,21 +25,28 @@ struct Node {
   double variance = 1;         // scale: factor on its only child
   Leaf leaf;                   // leaf
   std::vector<Node> children;  // sum and product: two or more; scale: one
+
+  Index num_parameters() const;
 };
 
 class Kernel {
  public:
   /// Reads an expression: sums and products of leaves, numbers and parentheses. Every term of the
   /// outer sum gets a signal variance (its start value is the number in front, or 1).
-  ///   leaf    = name {":" option},  option = iso | ard | NUMBER | key=NUMBER
+  ///   leaf    = name ["(" input {"," input} ")"] {":" option}
+  ///   option  = iso | ard | NUMBER | key=NUMBER
+  /// A leaf that names inputs sees only those; here by column number, from 0.
   /// Throws InvalidArgument that points at the character.
   static Kernel parse(std::string_view text, Index num_inputs);
+  /// The same with inputs by name; a name that is not there is refused with the list of names.
+  static Kernel parse(std::string_view text, const InputNames& names);
 
   Kernel(Node root, Index num_inputs);
 
   Index num_inputs() const { return num_inputs_; }
   const Node& root() const { return root_; }
-  /// The structure as text that `parse` reads back (parameter values are not part of it).
+  /// The structure as text that `parse` reads back, given the same names of inputs (parameter
+  /// values are not part of it).
   std::string text() const;
   /// True when k(x, x') depends on x - x' only, so that points may be shifted.
   bool stationary() const;
@@ -67,6 +57,9 @@ class Kernel {
   /// True for each parameter that is a lengthscale / a variance in front of a term.
   std::vector<bool> is_lengthscale() const;
   std::vector<bool> is_variance() const;
+  /// Raises lower and lowers upper bounds of the log parameters to the limits that leaves state;
+  /// both begin with the kernel's parameters and may go on with others.
+  void narrow_to_limits(VectorView lower, VectorView upper) const;
   Vector log_parameters() const;
   void set_log_parameters(ConstVectorView theta);
 
@@ -74,8 +67,9 @@ class Kernel {
   void set_all_lengthscales(double value);
   void set_all_variances(double value);
   /// Start values from data: variances that still are 1 become `variance`, lengthscales that still
-  /// are 1 become those of `lengthscales` (one per input; isotropic leaves take their mean). Values
-  /// written in the expression stay.
+  /// are 1 become those of `lengthscales` (one per input; isotropic leaves take their mean), which
+  /// are sqrt(num_inputs) times a spread; a leaf that sees d inputs takes sqrt(d) times the spread.
+  /// Values written in the expression stay.
   void scale_start_values(double variance, const std::vector<double>& lengthscales);
   /// One value per input for every ARD leaf; throws when the sizes differ.
   void set_lengthscales(const std::vector<double>& values);

@@ -1,34 +1,49 @@
-// The leaves that a kernel expression is made of. A leaf sees a pair of points through one number:
-//   distance family:  r2 = sum_f (a_f - b_f)^2 of its features (inputs divided by lengthscales;
-//                     for `periodic` the circle map of each input);
-//   dot family:       s = sum_f a_f b_f;
-//   constant:         nothing.
-// A new kernel is a struct in profiles-inl.hpp and a line in kernels_registry().
+// What is known of every leaf at run time, made from the type list in leaves-inl.hpp.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "mercer/kernels/leaf_parts.hpp"
+
 namespace mercer::kernels {
 
-enum class LeafKind { rbf, matern12, matern32, matern52, rq, periodic, linear, poly, constant };
-enum class Family { distance, dot, constant };
+/// The place of a leaf in the type list.
+enum class LeafKind : std::size_t {};
 
 struct LeafInfo {
   LeafKind kind;
-  std::string_view name;  // as the user types it
+  std::string_view name;
+  LeafWords words;
   Family family;
-  bool has_lengthscale;         // linear:iso has none of its own: the variance in front says it all
-  std::string_view shape_name;  // "alpha", "period", "offset", or empty
-  double default_shape;
-  bool has_degree;
-  std::string_view summary;  // for --help and docs
+  InputMap inputs;
+  bool has_lengthscale;
+  bool has_iso_lengthscale;  // false: the variance in front says the same
+  ShapeParameter shape;
+  DegreeParameter degree;
+  bool separable;
+  bool smooth_at_zero;
+  // The functions are described in leaves-inl.hpp; those that the leaf does not have are null.
+  double (*profile)(double x, OwnNumbers);
+  double (*slope)(double x, OwnNumbers);
+  double (*shape_slope)(double x, double slope, OwnNumbers);
+  double (*exponent)(double r2, OwnNumbers);
+  void (*add_frequencies)(std::span<const double> lengthscales, OwnNumbers, Rng&, MatrixView w);
+  PowerForm (*power)(OwnNumbers);
+  std::string_view no_features;  // why there are no random features; empty: there are
+
+  bool has_shape() const { return !shape.name.empty(); }
+  bool has_degree() const { return degree.start > 0; }
+  /// The value falls with the distance between points as they are: near points are alike.
+  bool measures_distance() const { return family == Family::distance && inputs == InputMap::plain; }
+  /// Formula and remark, for --help.
+  std::string summary() const;
 };
 
 std::span<const LeafInfo> kernels_registry();
 const LeafInfo& leaf_info(LeafKind kind);
-/// Throws InvalidArgument that lists the names there are.
+/// By name or alias. Throws InvalidArgument that lists the names there are.
 const LeafInfo& leaf_info(std::string_view name);
 
 }  // namespace mercer::kernels

@@ -5,15 +5,16 @@ namespace {
 
 using kernels::Node;
 
-void collect_leaves(const Node& node, Index d, std::vector<LeafValues>& leaves) {
-  for (const auto& child : node.children) collect_leaves(child, d, leaves);
+void collect_leaves(const Node& node, std::vector<LeafValues>& leaves) {
+  for (const auto& child : node.children) collect_leaves(child, leaves);
   if (node.kind != Node::Kind::leaf) return;
   const auto& leaf = node.leaf;
   LeafValues values;
   values.kernel = leaf.info().name;
-  for (Index c = 0; c < d; ++c) {
-    if (!leaf.lengthscales.empty()) values.lengthscales.push_back(leaf.lengthscale(c));
-    if (leaf.kind == kernels::LeafKind::periodic) values.periods.push_back(leaf.shape);
+  values.inputs = leaf.inputs;
+  for (Index k = 0; k < leaf.num_inputs(); ++k) {
+    if (!leaf.lengthscales.empty()) values.lengthscales.push_back(leaf.lengthscale(k));
+    if (leaf.info().inputs == kernels::InputMap::circle) values.periods.push_back(leaf.shape);
   }
   leaves.push_back(std::move(values));
 }
@@ -39,7 +40,7 @@ Hyperparameters standardised(const inference::RegressionProblem& problem) {
   Hyperparameters out;
   out.signal_variance = sum_of_variances(problem.kernel.root());
   out.noise_variance = problem.noise;
-  collect_leaves(problem.kernel.root(), problem.kernel.num_inputs(), out.leaves);
+  collect_leaves(problem.kernel.root(), out.leaves);
   return out;
 }
 
@@ -51,8 +52,8 @@ Hyperparameters original(const inference::RegressionProblem& problem,
   out.noise_variance *= unit;
   for (auto& leaf : out.leaves) {
     auto& with_unit = leaf.periods.empty() ? leaf.lengthscales : leaf.periods;
-    for (std::size_t c = 0; c < with_unit.size(); ++c)
-      with_unit[c] *= scaling.input_sd[static_cast<Index>(c)];
+    for (std::size_t k = 0; k < with_unit.size(); ++k)
+      with_unit[k] *= scaling.input_sd[leaf.inputs[k]];
   }
   return out;
 }

@@ -11,8 +11,9 @@ namespace mercer::models {
 
 struct LeafValues {
   std::string kernel;                // "matern52"
-  std::vector<double> lengthscales;  // one per encoded input; empty when the leaf has none
-  std::vector<double> periods;       // of `periodic`, one per encoded input
+  std::vector<Index> inputs;         // encoded inputs that the leaf sees
+  std::vector<double> lengthscales;  // one for each of them; empty when the leaf has none
+  std::vector<double> periods;       // of `periodic`, one for each of them
 };
 
 struct Hyperparameters {

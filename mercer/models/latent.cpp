@@ -72,12 +72,13 @@ std::vector<std::string> class_warnings(const Classes& classes, const Matrix& y)
   return out;
 }
 
-inference::LatentProblem start_problem(const LatentFitOptions& options, ConstMatrixView x,
+inference::LatentProblem start_problem(const LatentFitOptions& options, const data::Schema& schema,
+                                       ConstMatrixView x,
                                        std::unique_ptr<likelihoods::Likelihood> likelihood) {
   // The kernel's start values are those of regression on a target of variance one.
   Vector unit(x.rows());
   for (Index i = 0; i < unit.size(); ++i) unit(i) = i % 2 == 0 ? 1 : -1;
-  auto kernel = models::start_problem(options.method, x, unit).kernel;
+  auto kernel = models::start_problem(options.method, schema, x, unit).kernel;
   return {std::move(kernel), std::move(likelihood)};
 }
 
@@ -349,7 +350,7 @@ Prepared prepare(const data::Dataset& data, const LatentFitOptions& options,
   auto rows = latent_data(data, classes, *likelihood, scaling);
   std::vector<std::string> warnings;
   if (classes.count() > 0) warnings = class_warnings(classes, rows.y);
-  auto problem = start_problem(options, rows.x, std::move(likelihood));
+  auto problem = start_problem(options, data.schema, rows.x, std::move(likelihood));
   auto plan = plan_latent(problem.kernel, rows.x, rows.functions(), options.method, options.train);
   return {std::move(scaling), std::move(rows), std::move(problem), std::move(warnings),
           std::move(plan)};

@@ -1,4 +1,5 @@
 // A model with a likelihood as an array file: see array_file.hpp for the container.
+#include "mercer/models/input_names.hpp"
 #include "mercer/models/latent.hpp"
 #include "mercer/models/model_parts.hpp"
 #include "mercer/models/version.hpp"
@@ -40,7 +41,8 @@ LatentModel model_from_file(ArrayFile file) {
   const Index d = model.schema.dimension();
   if (n < 1 || model.scaling.input_sd.size() != d)
     throw ModelFileError("number of rows or inputs does not agree");
-  auto kernel = kernels::Kernel::parse(header.at("kernel").get<std::string>(), d);
+  auto kernel =
+      kernels::Kernel::parse(header.at("kernel").get<std::string>(), input_names(model.schema));
   auto likelihood = likelihoods::make(header.at("likelihood").get<std::string>());
   const auto& levels = model.schema.target_levels;
   if (likelihood->is_binary() != model.classifies() || header.at("task") != task_of(model) ||

@@ -128,7 +128,9 @@ void Trainer::set_bounds() {
       if (variances[i]) upper(p) = std::max(std::log(kMostClassVariance), theta(p));
     }
   }
-  box_ = optim::Box(theta.array() - kLogBound, upper);
+  Vector lower = theta.array() - kLogBound;
+  kernel.narrow_to_limits(lower, upper);
+  box_ = optim::Box(std::move(lower), std::move(upper));
 }
 
 Vector Trainer::random_start(int index) const {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/models/input_names.hpp"
 #include "mercer/models/model_parts.hpp"
 #include "mercer/models/regression.hpp"
 #include "mercer/models/version.hpp"
@@ -33,7 +34,7 @@ RegressionModel model_from_file(ArrayFile file) {
   if (n < 1 || scaling.input_sd.size() != d)
     throw ModelFileError("number of rows or inputs does not agree");
 
-  auto kernel = kernels::Kernel::parse(header.at("kernel").get<std::string>(), d);
+  auto kernel = kernels::Kernel::parse(header.at("kernel").get<std::string>(), input_names(schema));
   const Matrix theta = take(file, "log_parameters", kernel.num_parameters() + 1, 1);
   inference::RegressionProblem problem{std::move(kernel), 1.0,
                                        inference::mean_kind(header.at("mean").get<std::string>())};

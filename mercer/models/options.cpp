@@ -153,7 +153,7 @@ std::string describe_preconditioners() {
 
 std::string describe_kernels() {
   std::string text;
-  for (const auto& info : kernels::kernels_registry()) text += line(info.name, info.summary);
+  for (const auto& info : kernels::kernels_registry()) text += line(info.name, info.summary());
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/models/certificate.hpp"
+#include "mercer/models/input_names.hpp"
 #include "mercer/models/likelihood_value.hpp"
 #include "mercer/models/merging.hpp"
 #include "mercer/models/model_parts.hpp"
@@ -193,11 +194,11 @@ inference::RowNoise row_noise(const data::NoiseColumns& columns, const data::Sca
   return noise;
 }
 
-inference::RegressionProblem start_problem(const MethodOptions& options, ConstMatrixView x,
-                                           ConstVectorView y) {
+inference::RegressionProblem start_problem(const MethodOptions& options, const data::Schema& schema,
+                                           ConstMatrixView x, ConstVectorView y) {
   const Index d = x.cols();
-  inference::RegressionProblem problem{kernels::Kernel::parse(options.kernel, d), 0.1,
-                                       inference::mean_kind(options.mean)};
+  inference::RegressionProblem problem{kernels::Kernel::parse(options.kernel, input_names(schema)),
+                                       0.1, inference::mean_kind(options.mean)};
   // On standardised data: v = 1, s2 = 0.1, l = sqrt(d), at which typical pairs are correlated.
   const double target_variance = std::max(std::pow(column_sd(y), 2), 1e-300);
   std::vector<double> spread(static_cast<std::size_t>(d));
@@ -220,7 +221,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   auto scaled = scale(data, options.standardize);
   const auto& scaling = scaled.scaling;
   auto& rows = scaled.data;
-  auto problem = start_problem(options.method, rows.x, rows.y);
+  auto problem = start_problem(options.method, data.schema, rows.x, rows.y);
   problem.trend_left_out = inference::dependent_inputs(problem.mean, rows.x);
   if (options.method.solver == "kcg" && !rows.noise.at(1.0).uniform())
     throw InvalidArgument("--solver kcg needs the same noise in all rows; take another solver");
@@ -279,7 +280,7 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
   if (options.method.mean != "zero")
     throw InvalidArgument("solve is one system H a = y without a mean; leave --mean out");
   const auto [scaling, rows] = scale(data, options.standardize);
-  const auto problem = start_problem(options.method, rows.x, rows.y);
+  const auto problem = start_problem(options.method, data.schema, rows.x, rows.y);
   SolveOutcome out;
   out.plan = make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
                        options.method, options.train, PlanFor::solve);

@@ -161,9 +161,9 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
               const ProgressCallback& progress = {}, const Validation* validation = nullptr);
 
 /// The kernel with the values that options give, and start values from the (scaled) data for the
-/// rest; used by solve and plan as well.
-inference::RegressionProblem start_problem(const MethodOptions& options, ConstMatrixView x,
-                                           ConstVectorView y);
+/// rest; used by solve and plan as well. The schema has the names of the inputs.
+inference::RegressionProblem start_problem(const MethodOptions& options, const data::Schema& schema,
+                                           ConstMatrixView x, ConstVectorView y);
 
 /// Inputs and target of a data set on the scale the model works on.
 struct ScaledData {

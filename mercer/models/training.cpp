@@ -106,6 +106,7 @@ void Trainer::set_bounds() {
   const Vector& y = data_.y;
   const double target_variance = std::max((y.array() - y.mean()).square().mean(), 1e-300);
   lower(p - 1) = std::min(std::log(kLeastNoise * target_variance), start(p - 1) - 1);
+  problem_.kernel.narrow_to_limits(lower, upper);
   box_ = optim::Box(std::move(lower), std::move(upper));
 }
 

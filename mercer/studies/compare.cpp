@@ -38,12 +38,11 @@ data::Dataset some_rows(const data::Dataset& data, const CompareOptions& options
 
 class Comparison {
  public:
-  Comparison(const data::Dataset& data, const CompareOptions& options,
+  Comparison(const data::Dataset& rows, const CompareOptions& options,
              const models::ProgressCallback& progress)
-      : options_(options),
-        progress_(progress),
-        scaled_(models::scale(some_rows(data, options), options.standardize)) {
-    const auto problem = models::start_problem(options.method, scaled_.data.x, scaled_.data.y);
+      : options_(options), progress_(progress), scaled_(models::scale(rows, options.standardize)) {
+    const auto problem =
+        models::start_problem(options.method, rows.schema, scaled_.data.x, scaled_.data.y);
     kernel_ = std::make_unique<kernels::Kernel>(problem.kernel);
     kernel_->set_all_variances(options.method.signal_variance.value_or(1.0));
     const auto scales = kernel_->is_lengthscale();
@@ -285,7 +284,7 @@ class Comparison {
 CompareResult compare(const data::Dataset& data, const CompareOptions& options,
                       const models::ProgressCallback& progress) {
   check(options);
-  return Comparison(data, options, progress).run();
+  return Comparison(some_rows(data, options), options, progress).run();
 }
 
 }  // namespace mercer::studies

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "mercer/core/error.hpp"
@@ -71,6 +72,18 @@ TEST(Clusters, TheShortestLengthscaleOfAnExpressionCounts) {
       2);
   EXPECT_EQ(shortest_lengthscales(kernel), Vector::Constant(2, 0.5));
   EXPECT_EQ(shortest_lengthscales(kernels::Kernel::parse("linear:iso", 2)), Vector::Ones(2));
+  EXPECT_EQ(shortest_lengthscales(kernels::Kernel::parse("constant", 2)), Vector::Ones(2));
+}
+
+TEST(Clusters, InputsThatNoLeafSeesDoNotCount) {
+  const auto kernel = kernels::Kernel::parse("rbf(1):lengthscale=3 + linear(2)", 4);
+  const double none = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(shortest_lengthscales(kernel), (Vector(4) << none, 3, 1, none).finished());
+  Matrix x = Matrix::Zero(4, 4);
+  x.col(0) << 100, -100, 50, -50;  // far apart in an input that nobody sees
+  x.col(1) << 1, 2, 10, 11;
+  const auto halves = clusters(kernel, x, 2);
+  EXPECT_EQ(halves.order, (std::vector<Index>{0, 1, 2, 3}));
 }
 
 TEST(Clusters, RefuseNoBlocksAndWrongScales) {

@@ -73,8 +73,27 @@ TEST(GridKernel, KnowsWhichKernelsAreProducts) {
   EXPECT_FALSE(separable(Kernel::parse("matern12", 2)));
   EXPECT_FALSE(separable(Kernel::parse("rbf + rbf:iso", 2)));
   EXPECT_FALSE(separable(Kernel::parse("linear", 1)));
+  // What sees one input is a factor of that input, whatever it is.
+  EXPECT_TRUE(separable(Kernel::parse("matern32(0) * (matern12(1) + rq(1))", 2)));
+  EXPECT_TRUE(separable(Kernel::parse("matern32(1)", 3)));
+  EXPECT_FALSE(separable(Kernel::parse("matern32(0,1) * matern12(2)", 3)));
+  EXPECT_FALSE(separable(Kernel::parse("matern32(0) + matern12(1)", 2)));
   EXPECT_THROW(GridKernel(Kernel::parse("linear", 1), {{0, 1, 3}}), InvalidArgument);
   EXPECT_THROW(GridKernel(Kernel::parse("rbf", 2), {{0, 1, 3}}), DimensionMismatch);
+}
+
+TEST(GridKernel, OfLeavesThatSeeSomeInputs) {
+  const std::vector<GridAxis> axes = {{0, 0.5, 4}, {1, 0.25, 3}, {-3, 0.4, 5}};
+  const Matrix x = grid_points(axes), v = random_matrix(60, 3, 2);
+  for (const char* text : {"matern32(0,1) * matern12(2)", "matern32(0) * matern12(2)", "rq(1)",
+                           "rbf(0,1) + periodic(2)"}) {
+    const auto kernel = Kernel::parse(text, 3);
+    const GridKernel grid(kernel, axes);
+    Matrix y(60, 3);
+    grid.apply(v, y);
+    EXPECT_LE((y - kernel.reference_matrix(x, x) * v).norm(), 1e-12 * v.norm() * 60) << text;
+    EXPECT_EQ(grid.kronecker(), separable(kernel)) << text;
+  }
 }
 
 TEST(GridInterpolation, CubicIsCloseAndSymmetricPositive) {

@@ -76,6 +76,14 @@ TEST(Neighbours, LengthscalesCount) {
               7);
 }
 
+TEST(Neighbours, OfALeafThatSeesSomeInputsAreTheNearestInThose) {
+  const Matrix x = random_matrix(300, 3, 2);
+  auto k = Kernel::parse("matern32(0,2)", 3);
+  k.set_lengthscales({0.2, 1.0, 5.0});
+  expect_best(most_correlated({k, x, 0.1}, {.count = 7}), dense_residual(k, x, 0.1, Matrix(300, 0)),
+              7);
+}
+
 TEST(Neighbours, OfOtherKernelsAreTheMostCorrelated) {
   const Matrix x = random_matrix(600, 2, 3);
   for (const auto* text : {"rbf:iso + linear:iso", "rbf:iso * periodic:iso", "linear:iso + 0.1"}) {

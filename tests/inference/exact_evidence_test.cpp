@@ -88,7 +88,8 @@ TEST_P(EvidenceLaw, GradientMatchesCentralDifferences) {
 INSTANTIATE_TEST_SUITE_P(
     KernelsAndMeans, EvidenceLaw,
     ::testing::Combine(::testing::Values("rbf", "matern32:iso", "matern12", "rq:iso",
-                                         "rbf + linear:iso", "matern52 * periodic:iso", "poly:2"),
+                                         "rbf + linear:iso", "matern52 * periodic:iso", "poly:2",
+                                         "matern32(1) * matern12(0) + linear(1)"),
                        ::testing::Values(MeanKind::zero, MeanKind::constant, MeanKind::linear),
                        ::testing::Values(Noise::equal)));
 

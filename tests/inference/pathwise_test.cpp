@@ -95,7 +95,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"rq", MeanKind::zero}, Case{"periodic", MeanKind::zero},
                       Case{"linear", MeanKind::zero}, Case{"poly:2", MeanKind::zero},
                       Case{"rbf + linear", MeanKind::constant},
-                      Case{"matern32 * linear", MeanKind::zero}));
+                      Case{"matern32 * linear", MeanKind::zero},
+                      Case{"matern32(0) * matern12(1)", MeanKind::zero}));
 
 TEST(Pathwise, ADrawIsAFunction) {
   const Posterior posterior("matern32", MeanKind::constant);

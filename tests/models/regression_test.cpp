@@ -12,6 +12,7 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/data/simulate.hpp"
+#include "mercer/inference/exact_evidence.hpp"
 #include "mercer/studies/simulate.hpp"
 
 namespace mercer::models {
@@ -164,6 +165,36 @@ TEST(Regression, ModelFilesGiveTheSameBits) {
   EXPECT_EQ(p.sd_latent, q.sd_latent);
   EXPECT_EQ(p.error_bound, q.error_bound);
   std::filesystem::remove(path);
+}
+
+TEST(Regression, LeavesMayNameTheirInputs) {
+  const auto data = gp_data(200, 4, "matern32(0,1) * matern12(2)", 3);
+  FitOptions options;
+  options.method.kernel = "matern32(x1,x2) * matern12(x3)";
+  options.train.restarts = 0;
+  const auto fitted = fit(data, options);
+  EXPECT_EQ(fitted.model.problem.kernel.text(), options.method.kernel);
+  EXPECT_EQ(fitted.model.problem.kernel.num_parameters(), 4);
+  // Learned by gradients: at the end they are those of a maximum, and the fit is dense algebra.
+  const auto rows = scale(data, true).data;
+  const auto evidence = inference::exact_evidence(fitted.model.problem, rows, true);
+  EXPECT_LE(evidence.gradient.cwiseAbs().maxCoeff(), 0.05);
+  const Matrix at = test_points(30, 3);
+  const auto exact = dense_prediction(fitted.model, data, at);
+  const auto before = Predictor(fitted.model, {}).predict(at);
+  EXPECT_LE((before.mean - exact.mean).cwiseAbs().maxCoeff(), 1e-9);
+  EXPECT_LE((before.sd_latent.array().square().matrix() - exact.variance).cwiseAbs().maxCoeff(),
+            1e-9);
+  const auto path = (std::filesystem::temp_directory_path() / "mercer-named-inputs.mcr").string();
+  fitted.model.save(path);
+  const auto loaded = RegressionModel::load(path);
+  EXPECT_EQ(loaded.problem.kernel.text(), options.method.kernel);
+  const auto after = Predictor(loaded, {}).predict(at);
+  EXPECT_TRUE((before.mean.array() == after.mean.array()).all());
+  EXPECT_TRUE((before.sd_obs.array() == after.sd_obs.array()).all());
+  std::filesystem::remove(path);
+  options.method.kernel = "rbf(x4)";
+  EXPECT_THROW(fit(data, options), InvalidArgument);
 }
 
 TEST(Regression, BlocksDoNotChangeTheMean) {

@@ -10,34 +10,10 @@ namespace mercer::operators {
 namespace {
 
 using testing::all_kernels;
+using testing::expect_close;
 using testing::random_matrix;
+using testing::reference_gradient;
 using testing::some_kernel;
-
-struct Sums {
-  Vector value;
-  Vector scale;  // sum of absolute terms
-};
-
-// sum_ij s_ij dk_ij/dtheta_p pair by pair.
-Sums reference_gradient(const kernels::Kernel& kernel, const Matrix& x, const Matrix& s) {
-  Sums sums{Vector::Zero(kernel.num_parameters()), Vector::Zero(kernel.num_parameters())};
-  Vector g(kernel.num_parameters());
-  for (Index i = 0; i < x.rows(); ++i)
-    for (Index j = 0; j < x.rows(); ++j) {
-      kernel.evaluate_with_gradient(x.data() + i, x.outerStride(), x.data() + j, x.outerStride(),
-                                    g);
-      sums.value += s(i, j) * g;
-      sums.scale += std::abs(s(i, j)) * g.cwiseAbs();
-    }
-  return sums;
-}
-
-void expect_close(const Vector& gradient, const Sums& reference, double tolerance,
-                  const std::string& what) {
-  for (Index p = 0; p < gradient.size(); ++p)
-    EXPECT_LE(std::abs(gradient(p) - reference.value(p)), tolerance * reference.scale(p))
-        << what << ", parameter " << p << ", expected " << reference.value(p);
-}
 
 // The reference itself rounds each term a few times; sums of squares are formed as
 // a^2 + b^2 - 2ab where points are within a few lengthscales.

@@ -2,18 +2,18 @@
 // differences are taken first, in long double, and nothing is rearranged.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
-#include <numbers>
 #include <string>
 #include <vector>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/kernels/kernel.hpp"
+#include "tests/testing/closed_forms.hpp"
 
 namespace mercer::testing {
-
-using Long = long double;
 
 struct Entry {
   Long value = 0;
@@ -24,48 +24,19 @@ struct Entry {
 
 inline Entry reference_leaf(const kernels::Leaf& leaf, const Matrix& a, Index i, const Matrix& b,
                             Index j) {
-  using kernels::LeafKind;
-  Long r2 = 0;
-  Long s = 0;
-  Long s_abs = 0;
+  const auto& form = closed_form(leaf.info().name);
+  const bool dot = leaf.info().family == kernels::Family::dot;
+  Long argument = 0;
+  Long absolute = 0;
+  for (Index k = 0; k < leaf.num_inputs(); ++k) {
+    const Long x = a(i, leaf.column(k)), y = b(j, leaf.column(k)), l = leaf.lengthscale(k);
+    const Long term = dot ? x * y / (l * l) : squared_distance(leaf, x, y, l);
+    argument += term;
+    absolute += std::abs(term);
+  }
   const Long shape = leaf.shape;
-  for (Index c = 0; c < a.cols(); ++c) {
-    const Long l = leaf.lengthscale(c);
-    const Long dx = static_cast<Long>(a(i, c)) - static_cast<Long>(b(j, c));
-    if (leaf.kind == LeafKind::periodic) {
-      const Long sine = std::sin(std::numbers::pi_v<Long> * dx / shape);
-      r2 += 4 * sine * sine / (l * l);
-    } else {
-      r2 += dx * dx / (l * l);
-    }
-    const Long product = static_cast<Long>(a(i, c)) * static_cast<Long>(b(j, c)) / (l * l);
-    s += product;
-    s_abs += std::abs(product);
-  }
-  const Long r = std::sqrt(r2);
-  const Long r3 = std::sqrt(Long(3)) * r;
-  const Long r5 = std::sqrt(Long(5)) * r;
-  const auto same = [](Long value) { return Entry{value, std::abs(value)}; };
-  switch (leaf.kind) {
-    case LeafKind::rbf:
-    case LeafKind::periodic:
-      return same(std::exp(-r2 / 2));
-    case LeafKind::matern12:
-      return same(std::exp(-r));
-    case LeafKind::matern32:
-      return same((1 + r3) * std::exp(-r3));
-    case LeafKind::matern52:
-      return same((1 + r5 + r5 * r5 / 3) * std::exp(-r5));
-    case LeafKind::rq:
-      return same(std::exp(-shape * std::log1p(r2 / (2 * shape))));
-    case LeafKind::linear:
-      return {s, s_abs};
-    case LeafKind::poly:
-      return {std::pow(s + shape, leaf.degree), std::pow(s_abs + shape, leaf.degree)};
-    case LeafKind::constant:
-      return same(1);
-  }
-  return {};
+  const Long value = form.value(argument, shape, leaf.degree);
+  return {value, dot ? form.value(absolute, shape, leaf.degree) : std::abs(value)};
 }
 
 inline Entry reference_node(const kernels::Node& node, const Matrix& a, Index i, const Matrix& b,
@@ -131,7 +102,6 @@ inline std::vector<std::string> all_kernels() {
   std::vector<std::string> texts;
   for (const auto& info : kernels::kernels_registry()) {
     std::string text(info.name);
-    if (info.has_degree) text += ":2";
     texts.push_back(text);
     if (info.has_lengthscale) texts.push_back(text + ":iso");
   }
@@ -155,6 +125,32 @@ inline kernels::Kernel some_kernel(const std::string& text, Index d,
   }
   kernel.set_log_parameters(theta);
   return kernel;
+}
+
+struct Sums {
+  Vector value;
+  Vector scale;  // sum of absolute terms
+};
+
+// sum_ij s_ij dk_ij/dtheta_p pair by pair.
+inline Sums reference_gradient(const kernels::Kernel& kernel, const Matrix& x, const Matrix& s) {
+  Sums sums{Vector::Zero(kernel.num_parameters()), Vector::Zero(kernel.num_parameters())};
+  Vector g(kernel.num_parameters());
+  for (Index i = 0; i < x.rows(); ++i)
+    for (Index j = 0; j < x.rows(); ++j) {
+      kernel.evaluate_with_gradient(x.data() + i, x.outerStride(), x.data() + j, x.outerStride(),
+                                    g);
+      sums.value += s(i, j) * g;
+      sums.scale += std::abs(s(i, j)) * g.cwiseAbs();
+    }
+  return sums;
+}
+
+inline void expect_close(const Vector& gradient, const Sums& reference, double tolerance,
+                         const std::string& what) {
+  for (Index p = 0; p < gradient.size(); ++p)
+    EXPECT_LE(std::abs(gradient(p) - reference.value(p)), tolerance * reference.scale(p))
+        << what << ", parameter " << p << ", expected " << reference.value(p);
 }
 
 }  // namespace mercer::testing

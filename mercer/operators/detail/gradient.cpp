@@ -14,7 +14,6 @@ namespace mercer::operators::detail {
 namespace {
 
 using kernels::Family;
-using kernels::LeafKind;
 using kernels::Node;
 
 constexpr Index kPanel = 256;
@@ -86,7 +85,7 @@ class TreePass {
         double sum = 0;
         for (Index j = 0; j < evaluator_.num_columns(); ++j)
           sum += column_sums_[l][j] * b[j] * b[j];
-        gradient[leaf.first_parameter + f % program_.num_inputs] -= 2 * sum;
+        gradient[leaf.first_parameter + f % leaf.num_inputs()] -= 2 * sum;
       }
     }
   }
@@ -135,7 +134,7 @@ class TreePass {
   void backward_leaf(std::size_t l, const double* adjoint, double* gradient) {
     const auto& leaf = program_.leaves[l];
     if (leaf.family == Family::constant) return;
-    const bool circle = leaf.profile.kind == LeafKind::periodic;
+    const bool circle = leaf.info->inputs == kernels::InputMap::circle;
     double* shape = gradient + leaf.first_parameter + leaf.num_lengthscales;
     if (leaf.has_shape && !circle) *shape += kernels_.dot(adjoint, shape_slopes_[l].data(), count_);
     double* slope = slopes_[l].data();
@@ -160,7 +159,7 @@ class TreePass {
       kernels_.squared_differences(strip, by_feature_.data());
       // Features of these forms carry a factor sqrt(1/2).
       for (Index f = 0; f < features; ++f)
-        out[f % program_.num_inputs] -= 4 * by_feature_[static_cast<std::size_t>(f)];
+        out[f % leaf.num_inputs()] -= 4 * by_feature_[static_cast<std::size_t>(f)];
       return;
     }
     // sum_ij S (a - b)^2 = sum_i a^2 S_i. + sum_j b^2 S_.j - 2 sum_i a (S b)_i.
@@ -175,26 +174,26 @@ class TreePass {
       for (Index f = 0; f < features; ++f) {
         const double a = packed[f * simd::kPackedRows];
         const double cross = a * moments_[static_cast<std::size_t>(r * features + f)];
-        out[f % program_.num_inputs] += distance ? 4 * cross - 2 * a * a * row_sums[r] : -2 * cross;
+        out[f % leaf.num_inputs()] += distance ? 4 * cross - 2 * a * a * row_sums[r] : -2 * cross;
       }
     }
   }
 
-  // k = exp(-r^2/2): dk/dlog p = k sum_c (2 pi dx_c / p) sin(2 pi dx_c / p) / l_c^2, slope = -k/2.
+  // d r2/dlog p = -2 sum_c (2 pi dx_c / p) sin(2 pi dx_c / p) / l_c^2.
   double period_term(const ProgramLeaf& leaf, const double* slope) const {
     simd::CircleStrip s;
     const Index row = unit_.row_begin + row_;
-    s.row_inputs = points_.source(0) + row;
+    s.row_inputs = points_.source(leaf.input_source) + row;
     s.row_circle = points_.source(leaf.source) + row;
-    s.column_inputs = points_.source(0) + panel_begin_;
+    s.column_inputs = points_.source(leaf.input_source) + panel_begin_;
     s.column_circle = points_.source(leaf.source) + panel_begin_;
     s.row_stride = s.column_stride = points_.padded();
-    s.num_inputs = program_.num_inputs;
+    s.num_inputs = leaf.num_inputs();
     s.scale = leaf.scale.data();
     s.rows = rows_;
     s.columns = evaluator_.num_columns();
     s.slope = slope;
-    return -2 * (2 * std::numbers::pi / leaf.profile.shape) * kernels_.period(s);
+    return -2 * (2 * std::numbers::pi / leaf.profile.own.shape) * kernels_.period(s);
   }
 
   const Program& program_;

@@ -14,7 +14,6 @@ namespace mercer::operators::detail {
 namespace {
 
 using kernels::Family;
-using kernels::LeafKind;
 
 void check_finite(ConstMatrixView x) {
   for (Index c = 0; c < x.cols(); ++c)
@@ -31,8 +30,10 @@ std::vector<double> weights_of(const Program& program) {
   for (const auto& leaf : program.leaves) {
     if (leaf.family != Family::distance) continue;
     any = true;
-    for (std::size_t c = 0; c < weights.size(); ++c)
-      weights[c] = std::max(weights[c], leaf.scale[c]);
+    for (std::size_t k = 0; k < leaf.inputs.size(); ++k) {
+      double& weight = weights[static_cast<std::size_t>(leaf.inputs[k])];
+      weight = std::max(weight, leaf.scale[k]);
+    }
   }
   return any ? weights : std::vector<double>();
 }
@@ -47,9 +48,9 @@ double direct_limit(Precision precision) { return precision == Precision::float3
 // Dot-family features up to here have products far inside the range of float32.
 constexpr double kLargestFloatFactor = 1e12;
 
-// exp(-r) leaves its slope at 0 infinite: only differences give small distances their digits.
+// Where the slope at 0 is infinite, only differences give small distances their digits.
 bool may_use_dot(const ProgramLeaf& leaf) {
-  return leaf.profile.kind != LeafKind::matern12 && leaf.scale.size() > 1;
+  return leaf.info->smooth_at_zero && leaf.scale.size() > 1;
 }
 
 }  // namespace
@@ -74,9 +75,8 @@ PointSet::PointSet(const Program& program, ConstMatrixView x, const PointSetOpti
   fill_sources(x);
   for (const auto& leaf : program.leaves) {
     if (leaf.family != Family::dot) continue;
-    for (Index c = 0; c < x.cols(); ++c)
-      if (x.col(c).cwiseAbs().maxCoeff() * leaf.scale[static_cast<std::size_t>(c)] >
-          kLargestFloatFactor)
+    for (std::size_t k = 0; k < leaf.inputs.size(); ++k)
+      if (x.col(leaf.inputs[k]).cwiseAbs().maxCoeff() * leaf.scale[k] > kLargestFloatFactor)
         huge_factors_ = true;
   }
   if (!options.grouped) return;
@@ -121,31 +121,33 @@ void PointSet::split(Index begin, Index end, int depth, ConstMatrixView x) {
 }
 
 void PointSet::fill_sources(ConstMatrixView x) {
-  const Index d = program_.num_inputs;
   const double* origin = options_.origin != nullptr ? options_.origin : x.data();
   const Index origin_stride = options_.origin != nullptr ? options_.origin_stride : x.outerStride();
   for (std::size_t s = 0; s < program_.sources.size(); ++s) {
     const auto& spec = program_.sources[s];
+    const auto inputs = static_cast<Index>(spec.inputs.size());
     sources_.emplace_back(program_.source_features(static_cast<int>(s)) * padded_);
     double* out = sources_.back().data();
-    for (Index c = 0; c < d; ++c)
+    for (Index f = 0; f < inputs; ++f) {
+      const Index c = spec.inputs[static_cast<std::size_t>(f)];
       for (Index k = 0; k < padded_; ++k) {
         const double value = x(order_[static_cast<std::size_t>(std::min(k, size_ - 1))], c);
         if (!spec.circle) {
-          out[c * padded_ + k] = value;
+          out[f * padded_ + k] = value;
           continue;
         }
         // Exact reduction first: the phase of a point far from the origin keeps its digits.
         const double phase =
             2 * std::numbers::pi *
             (std::remainder(value - origin[c * origin_stride], spec.period) / spec.period);
-        out[c * padded_ + k] = std::cos(phase);
-        out[(d + c) * padded_ + k] = std::sin(phase);
+        out[f * padded_ + k] = std::cos(phase);
+        out[(inputs + f) * padded_ + k] = std::sin(phase);
       }
+    }
   }
   for (Index begin = 0; begin < padded_; begin += kTile) {
     auto& box = tile_boxes_.emplace_back();
-    for (Index c = 0; c < d; ++c) {
+    for (Index c = 0; c < program_.num_inputs; ++c) {
       const double* values = source(0) + c * padded_;
       const auto [low, high] =
           std::minmax_element(values + begin, values + std::min(begin + kTile, padded_));
@@ -238,17 +240,15 @@ bool PointSet::negligible(const Program& program, const Box& a, const Box& b, Pr
     bool value = false;
     if (node.kind == kernels::Node::Kind::leaf) {
       const auto& leaf = program.leaves[static_cast<std::size_t>(node.leaf)];
-      double r2 = 0;
-      if (leaf.family == Family::distance && leaf.source == 0)
-        for (std::size_t c = 0; c < leaf.scale.size(); ++c) {
+      if (leaf.info->measures_distance()) {
+        double r2 = 0;
+        for (std::size_t k = 0; k < leaf.inputs.size(); ++k) {
+          const auto c = static_cast<std::size_t>(leaf.inputs[k]);
           const double gap = std::max(a.low[c] - b.high[c], b.low[c] - a.high[c]);
-          if (gap > 0) r2 += gap * leaf.scale[c] * gap * leaf.scale[c];
+          if (gap > 0) r2 += gap * leaf.scale[k] * gap * leaf.scale[k];
         }
-      // Matern 1/2 decays slowest: exp(-r).
-      if (leaf.profile.kind == LeafKind::rbf) value = r2 / 2 > exponent;
-      if (leaf.profile.kind == LeafKind::matern12 || leaf.profile.kind == LeafKind::matern32 ||
-          leaf.profile.kind == LeafKind::matern52)
-        value = std::sqrt(r2) > exponent;
+        value = leaf.info->exponent(r2, leaf.profile.own) > exponent;
+      }
     } else if (node.kind == kernels::Node::Kind::product) {
       for (const int child : node.children)
         value = value || zero[static_cast<std::size_t>(child)] != 0;

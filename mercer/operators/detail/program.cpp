@@ -1,6 +1,7 @@
 #include "mercer/operators/detail/program.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace mercer::operators::detail {
 namespace {
@@ -10,7 +11,12 @@ using simd::Write;
 
 class Compiler {
  public:
-  explicit Compiler(Program& program) : p_(program) { p_.sources.push_back({}); }
+  explicit Compiler(Program& program) : p_(program) {
+    SourceSpec all;
+    all.inputs.resize(static_cast<std::size_t>(program.num_inputs));
+    std::iota(all.inputs.begin(), all.inputs.end(), Index{0});
+    p_.sources.push_back(std::move(all));
+  }
 
   // Adds the nodes below `node` and itself; returns its index.
   int add_node(const Node& node) {
@@ -52,23 +58,34 @@ class Compiler {
  private:
   int add_leaf(const kernels::Leaf& leaf) {
     ProgramLeaf out;
-    out.profile = {leaf.kind, leaf.shape, leaf.degree};
-    out.family = leaf.info().family;
+    out.profile = {leaf.kind, leaf.own()};
+    out.info = &leaf.info();
+    out.family = out.info->family;
+    out.inputs = leaf.inputs;
     out.num_lengthscales = static_cast<Index>(leaf.lengthscales.size());
-    out.has_shape = leaf.has_shape();
+    out.has_shape = out.info->has_shape();
     out.first_parameter = p_.num_parameters;
     p_.num_parameters += leaf.num_parameters();
-    if (leaf.kind == kernels::LeafKind::periodic) {
-      out.source = static_cast<int>(p_.sources.size());
-      p_.sources.push_back({true, leaf.shape});
-    }
     if (out.family != kernels::Family::constant) {
+      out.source = out.input_source = plain_source(leaf.inputs);
+      if (out.info->inputs == kernels::InputMap::circle) {
+        out.source = static_cast<int>(p_.sources.size());
+        p_.sources.push_back({leaf.inputs, true, leaf.shape});
+      }
       const Index features = p_.source_features(out.source);
       for (Index f = 0; f < features; ++f)
-        out.scale.push_back(1.0 / leaf.lengthscale(f % p_.num_inputs));
+        out.scale.push_back(1.0 / leaf.lengthscale(f % leaf.num_inputs()));
     }
     p_.leaves.push_back(std::move(out));
     return static_cast<int>(p_.leaves.size()) - 1;
+  }
+
+  // Leaves that see the same inputs share them.
+  int plain_source(const std::vector<Index>& inputs) {
+    for (std::size_t s = 0; s < p_.sources.size(); ++s)
+      if (!p_.sources[s].circle && p_.sources[s].inputs == inputs) return static_cast<int>(s);
+    p_.sources.push_back({inputs, false, 0.0});
+    return static_cast<int>(p_.sources.size()) - 1;
   }
 
   void emit_apart(int index, int to, Write write, double factor) {

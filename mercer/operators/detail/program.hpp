@@ -14,21 +14,27 @@
 
 namespace mercer::operators::detail {
 
-/// The arrays that leaves read: the inputs themselves, or the circle map of each (cosines of all
-/// inputs, then sines) for one period.
+/// The arrays that leaves read: some inputs themselves, or the circle map of each (cosines of all
+/// of them, then sines) for one period.
 struct SourceSpec {
+  std::vector<Index> inputs;
   bool circle = false;
   double period = 0;
 };
 
 struct ProgramLeaf {
   simd::ProfileSpec profile;
+  const kernels::LeafInfo* info = nullptr;
   kernels::Family family = kernels::Family::distance;
-  int source = 0;
+  int source = 0;             // of its features
+  int input_source = 0;       // of its inputs as they are
+  std::vector<Index> inputs;  // columns of the data that it sees
   std::vector<double> scale;  // 1/lengthscale of each feature
   Index num_lengthscales = 0;
   bool has_shape = false;
   Index first_parameter = 0;
+
+  Index num_inputs() const { return static_cast<Index>(inputs.size()); }
 };
 
 struct Instruction {
@@ -53,7 +59,7 @@ struct Program {
 
   Index num_inputs = 0;
   Index num_parameters = 0;
-  std::vector<SourceSpec> sources;
+  std::vector<SourceSpec> sources;  // the first has all inputs as they are
   std::vector<ProgramLeaf> leaves;
   std::vector<ProgramNode> nodes;  // the root comes last
   std::vector<Instruction> instructions;
@@ -61,7 +67,8 @@ struct Program {
   double outer_factor = 1;
 
   Index source_features(int source) const {
-    return sources[static_cast<std::size_t>(source)].circle ? 2 * num_inputs : num_inputs;
+    const auto& spec = sources[static_cast<std::size_t>(source)];
+    return (spec.circle ? 2 : 1) * static_cast<Index>(spec.inputs.size());
   }
 };
 

@@ -54,7 +54,7 @@ void StripEvaluator<T>::set_rows(const PointSet& rows, const RowGroup& group, In
     const Index features = features_of(leaf);
     const bool distance = leaf.family == Family::distance;
     const auto form = group.forms[l];
-    double gain = gradient_ ? 1.0 : kernels_.gain(leaf.profile);
+    double gain = gradient_ ? 1.0 : kernels_.gain(leaf.profile.kind);
     // acc of the direct form is a sum of squares without the half.
     if (form != simd::Form::dot) gain *= std::sqrt(0.5);
     const bool exact = form == simd::Form::exact;

@@ -33,53 +33,36 @@ void weights(const double* u_row, const double* v_row, const double* u_column,
   }
 }
 
-template <class Profile>
-void evaluate_distance(const ProfileSpec& spec, const double* acc, double* value, double* slope,
-                       double* shape_slope, Index count) {
-  for (Index k = 0; k < count; k += lanes()) {
-    const P r2 = max(load(acc + k) * P(-2.0), P(0.0));
-    store(Profile::profile(r2, spec.shape), value + k);
-    store(Profile::slope(r2, spec.shape), slope + k);
-    if constexpr (requires { Profile::shape_slope(r2, spec.shape); })
-      store(Profile::shape_slope(r2, spec.shape), shape_slope + k);
+template <class Leaf>
+void evaluate_leaf(kernels::OwnNumbers own, const double* acc, double* value, double* slope,
+                   double* shape_slope, Index count) {
+  if constexpr (Leaf::family == kernels::Family::constant) {
+    for (Index k = 0; k < count; k += lanes()) store(Leaf::profile(P(0.0), own), value + k);
+  } else {
+    for (Index k = 0; k < count; k += lanes()) {
+      P x = load(acc + k);
+      if constexpr (Leaf::family == kernels::Family::distance) x = max(x * P(-2.0), P(0.0));
+      const P derivative = Leaf::slope(x, own);
+      store(Leaf::profile(x, own), value + k);
+      store(derivative, slope + k);
+      if constexpr (requires { Leaf::shape_slope(x, derivative, own); })
+        store(Leaf::shape_slope(x, derivative, own), shape_slope + k);
+    }
   }
 }
 
-// The offset of a polynomial is added to its argument.
-template <class Profile>
-void evaluate_dot(const ProfileSpec& spec, const double* acc, double* value, double* slope,
-                  double* shape_slope, Index count) {
-  for (Index k = 0; k < count; k += lanes()) {
-    const P s = load(acc + k);
-    const P derivative = Profile::slope(s, spec.shape, spec.degree);
-    store(Profile::profile(s, spec.shape, spec.degree), value + k);
-    store(derivative, slope + k);
-    store(derivative * P(spec.shape), shape_slope + k);
-  }
+// One function for each leaf of the list, in its order.
+template <class... Leaves>
+void evaluate_any(const ProfileSpec& spec, const double* acc, double* value, double* slope,
+                  double* shape_slope, Index count, LeafList<Leaves...>) {
+  using Function = void (*)(kernels::OwnNumbers, const double*, double*, double*, double*, Index);
+  static constexpr Function functions[] = {&evaluate_leaf<Leaves>...};
+  functions[static_cast<std::size_t>(spec.kind)](spec.own, acc, value, slope, shape_slope, count);
 }
 
 void evaluate(const ProfileSpec& spec, const double* acc, double* value, double* slope,
               double* shape_slope, Index count) {
-  switch (spec.kind) {
-    case LeafKind::rbf:
-    case LeafKind::periodic:
-      return evaluate_distance<Rbf>(spec, acc, value, slope, shape_slope, count);
-    case LeafKind::matern12:
-      return evaluate_distance<Matern12>(spec, acc, value, slope, shape_slope, count);
-    case LeafKind::matern32:
-      return evaluate_distance<Matern32>(spec, acc, value, slope, shape_slope, count);
-    case LeafKind::matern52:
-      return evaluate_distance<Matern52>(spec, acc, value, slope, shape_slope, count);
-    case LeafKind::rq:
-      return evaluate_distance<RationalQuadratic>(spec, acc, value, slope, shape_slope, count);
-    case LeafKind::linear:
-      return evaluate_dot<Linear>(spec, acc, value, slope, shape_slope, count);
-    case LeafKind::poly:
-      return evaluate_dot<Polynomial>(spec, acc, value, slope, shape_slope, count);
-    case LeafKind::constant:
-      for (Index k = 0; k < count; ++k) value[k] = 1;
-      return;
-  }
+  evaluate_any(spec, acc, value, slope, shape_slope, count, AllLeaves{});
 }
 
 double dot(const double* a, const double* b, Index count) {

@@ -15,13 +15,12 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
-#include "mercer/kernels/registry.hpp"
+#include "mercer/kernels/leaf_parts.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace mercer::operators::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using kernels::LeafKind;
 
 template <class Lane>
 struct Pack {
@@ -163,7 +162,7 @@ HWY_INLINE Pack<L> pow_int(Pack<L> base, int exponent) {
   return result;
 }
 
-#include "mercer/kernels/profiles-inl.hpp"
+#include "mercer/kernels/leaves-inl.hpp"
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE

@@ -49,9 +49,8 @@ struct LeafPanel {
 };
 
 struct ProfileSpec {
-  kernels::LeafKind kind = kernels::LeafKind::rbf;
-  double shape = 0;
-  int degree = 1;
+  kernels::LeafKind kind;
+  kernels::OwnNumbers own;
 };
 
 /// A strip of kernel values and the vectors it meets. Vectors are either `few` (whole vectors, a
@@ -75,7 +74,7 @@ struct StripProduct {
 template <class T>
 struct TileKernels {
   /// The factor on features that makes `profile` cheapest: acc is then that factor squared larger.
-  double (*gain)(const ProfileSpec&);
+  double (*gain)(kernels::LeafKind);
   /// out[f * out_stride + j] = clamp((source[f * stride + j] - centre[f]) * scale[f]) for columns
   /// 0 .. count, rounded to T; half_norms[j] = -sum_f out^2 / 2 unless null.
   void (*centre)(const double* source, Index stride, Index features, const double* centre,

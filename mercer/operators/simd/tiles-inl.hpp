@@ -116,157 +116,90 @@ void accumulate(const LeafPanel<T>& leaf, Index first_row, Index rows, Index col
   }
 }
 
-// Value of a profile from acc = -gain^2 r^2/2. The general form serves any distance profile; the
-// kernels that matter most have features scaled so that acc is the exponent of 2, or its square.
-inline constexpr double kLog2e = 1.4426950408889634074;
-inline constexpr double kLn2 = 0.69314718055994530942;
-
-template <class Profile>
-struct FromAcc {
-  static double gain_squared(double) { return 1; }
+// Value of a leaf from acc: -gain^2 r^2/2 in the distance family, s in the dot family. The kernels
+// that matter most have features scaled so that acc is the exponent of 2, or its square.
+template <class Leaf>
+struct LeafValue {
   template <class T>
-  static HWY_INLINE Pack<T> value(Pack<T> acc, double shape) {
-    return Profile::profile(max(acc * Pack<T>(-2.0), Pack<T>(0.0)), shape);
-  }
-};
-
-template <>
-struct FromAcc<Rbf> {
-  static double gain_squared(double) { return kLog2e; }
-  template <class T>
-  static HWY_INLINE Pack<T> value(Pack<T> acc, double) {
-    return exp2(acc);  // rounding may leave acc just above 0, which does no harm here
-  }
-};
-
-// Below, n = -sqrt(-acc) = -a log2(e) with a the argument of the Matern profile.
-
-template <>
-struct FromAcc<Matern12> {
-  static double gain_squared(double) { return 2 * kLog2e * kLog2e; }
-  template <class T>
-  static HWY_INLINE Pack<T> value(Pack<T> acc, double) {
-    return exp2(negative_root(acc));
-  }
-};
-
-template <>
-struct FromAcc<Matern32> {
-  static double gain_squared(double) { return 6 * kLog2e * kLog2e; }
-  template <class T>
-  static HWY_INLINE Pack<T> value(Pack<T> acc, double) {
-    const Pack<T> n = negative_root(acc);
-    return mul_add(n, Pack<T>(-kLn2), Pack<T>(1.0)) * exp2(n);
-  }
-};
-
-template <>
-struct FromAcc<Matern52> {
-  static double gain_squared(double) { return 10 * kLog2e * kLog2e; }
-  template <class T>
-  static HWY_INLINE Pack<T> value(Pack<T> acc, double) {
-    const Pack<T> n = negative_root(acc);
-    const Pack<T> linear = mul_add(n, Pack<T>(kLn2 * kLn2 / 3), Pack<T>(-kLn2));
-    return mul_add(n, linear, Pack<T>(1.0)) * exp2(n);
-  }
-};
-
-// What `apply_profile` is instantiated with: a value of acc for each leaf kind.
-template <class Profile>
-struct DistanceValue {
-  template <class T>
-  static HWY_INLINE Pack<T> value(Pack<T> acc, const ProfileSpec& spec) {
-    return FromAcc<Profile>::value(acc, spec.shape);
-  }
-};
-template <class Profile>
-struct DotValue {
-  template <class T>
-  static HWY_INLINE Pack<T> value(Pack<T> acc, const ProfileSpec& spec) {
-    return Profile::profile(acc, spec.shape, spec.degree);
-  }
-};
-struct One {
-  template <class T>
-  static HWY_INLINE Pack<T> value(Pack<T>, const ProfileSpec&) {
-    return Pack<T>(1.0);
+  static HWY_INLINE Pack<T> value(Pack<T> acc, kernels::OwnNumbers own) {
+    if constexpr (requires { Leaf::from_acc(acc); }) {
+      return Leaf::from_acc(acc);
+    } else if constexpr (Leaf::family == kernels::Family::distance) {
+      return Leaf::profile(max(acc * Pack<T>(-2.0), Pack<T>(0.0)), own);
+    } else {
+      return Leaf::profile(acc, own);
+    }
   }
 };
 struct Identity {
   template <class T>
-  static HWY_INLINE Pack<T> value(Pack<T> acc, const ProfileSpec&) {
+  static HWY_INLINE Pack<T> value(Pack<T> acc, kernels::OwnNumbers) {
     return acc;
   }
 };
 
 template <class T, class Value>
-void write_values(const ProfileSpec& spec, double factor, Write write, const T* acc, T* out,
+void write_values(kernels::OwnNumbers own, double factor, Write write, const T* acc, T* out,
                   Index count) {
   const Index lanes = static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()));
   const Pack<T> scale(factor);
   if (write == Write::store && factor == 1.0) {
     for (Index k = 0; k < count; k += 2 * lanes) {
-      const Pack<T> first = Value::value(load(acc + k), spec);
-      const Pack<T> second = Value::value(load(acc + k + lanes), spec);
+      const Pack<T> first = Value::value(load(acc + k), own);
+      const Pack<T> second = Value::value(load(acc + k + lanes), own);
       store(first, out + k);
       store(second, out + k + lanes);
     }
   } else if (write == Write::store) {
     for (Index k = 0; k < count; k += lanes)
-      store(Value::value(load(acc + k), spec) * scale, out + k);
+      store(Value::value(load(acc + k), own) * scale, out + k);
   } else if (write == Write::add) {
     for (Index k = 0; k < count; k += lanes)
-      store(mul_add(Value::value(load(acc + k), spec), scale, load(out + k)), out + k);
+      store(mul_add(Value::value(load(acc + k), own), scale, load(out + k)), out + k);
   } else {
     for (Index k = 0; k < count; k += lanes)
-      store(Value::value(load(acc + k), spec) * scale * load(out + k), out + k);
+      store(Value::value(load(acc + k), own) * scale * load(out + k), out + k);
   }
 }
+
+// One function for each leaf of the list, in its order.
+template <class T, class List>
+struct ProfileTable;
+template <class T, class... Leaves>
+struct ProfileTable<T, LeafList<Leaves...>> {
+  using Function = void (*)(kernels::OwnNumbers, double, Write, const T*, T*, Index);
+  static constexpr Function functions[] = {&write_values<T, LeafValue<Leaves>>...};
+};
 
 template <class T>
 void profile(const ProfileSpec& spec, double factor, Write write, const T* acc, T* out,
              Index count) {
-  switch (spec.kind) {
-    case LeafKind::rbf:
-    case LeafKind::periodic:
-      return write_values<T, DistanceValue<Rbf>>(spec, factor, write, acc, out, count);
-    case LeafKind::matern12:
-      return write_values<T, DistanceValue<Matern12>>(spec, factor, write, acc, out, count);
-    case LeafKind::matern32:
-      return write_values<T, DistanceValue<Matern32>>(spec, factor, write, acc, out, count);
-    case LeafKind::matern52:
-      return write_values<T, DistanceValue<Matern52>>(spec, factor, write, acc, out, count);
-    case LeafKind::rq:
-      return write_values<T, DistanceValue<RationalQuadratic>>(spec, factor, write, acc, out,
-                                                               count);
-    case LeafKind::linear:
-      return write_values<T, DotValue<Linear>>(spec, factor, write, acc, out, count);
-    case LeafKind::poly:
-      return write_values<T, DotValue<Polynomial>>(spec, factor, write, acc, out, count);
-    case LeafKind::constant:
-      return write_values<T, One>(spec, factor, write, acc, out, count);
+  ProfileTable<T, AllLeaves>::functions[static_cast<std::size_t>(spec.kind)](
+      spec.own, factor, write, acc, out, count);
+}
+
+template <class Leaf>
+constexpr double gain_squared_of() {
+  if constexpr (requires { Leaf::gain_squared; }) {
+    return Leaf::gain_squared;
+  } else {
+    return 1;
   }
 }
 
-inline double gain(const ProfileSpec& spec) {
-  switch (spec.kind) {
-    case LeafKind::rbf:
-    case LeafKind::periodic:
-      return std::sqrt(FromAcc<Rbf>::gain_squared(spec.shape));
-    case LeafKind::matern12:
-      return std::sqrt(FromAcc<Matern12>::gain_squared(spec.shape));
-    case LeafKind::matern32:
-      return std::sqrt(FromAcc<Matern32>::gain_squared(spec.shape));
-    case LeafKind::matern52:
-      return std::sqrt(FromAcc<Matern52>::gain_squared(spec.shape));
-    default:
-      return 1;
-  }
+template <class... Leaves>
+double gain_squared(std::size_t place, LeafList<Leaves...>) {
+  constexpr double squares[] = {gain_squared_of<Leaves>()...};
+  return squares[place];
+}
+
+inline double gain(kernels::LeafKind kind) {
+  return std::sqrt(gain_squared(static_cast<std::size_t>(kind), AllLeaves{}));
 }
 
 template <class T>
 void combine(double factor, Write write, const T* in, T* out, Index count) {
-  write_values<T, Identity>(ProfileSpec{}, factor, write, in, out, count);
+  write_values<T, Identity>({}, factor, write, in, out, count);
 }
 
 // Rounds to T, stores, and gives back what was stored.

@@ -1,0 +1,13 @@
+// The inputs of a data set as kernel expressions may name them.
+#pragma once
+
+#include "mercer/data/schema.hpp"
+#include "mercer/kernels/input_names.hpp"
+
+namespace mercer::models {
+
+/// Every column by its name, and every level of a categorical column ("colour=red") besides; the
+/// name of a categorical column ("colour") stands for the columns of all its levels.
+kernels::InputNames input_names(const data::Schema& schema);
+
+}  // namespace mercer::models
