@@ -35,7 +35,7 @@ Simulated simulate(std::uint64_t seed) {
   auto kernel = kernels::Kernel::parse("matern52", 2);
   kernel.set_lengthscales({kLengthscales[0], kLengthscales[1]});
   kernel.set_all_variances(kSignalVariance);
-  const inference::RegressionProblem problem{kernel, kNoise, inference::MeanKind::zero};
+  const inference::Problem problem{kernel, kNoise, inference::MeanKind::zero};
   Rng rng(seed, "demo-points");
   const Matrix x = data::uniform_points(kPoints, 2, rng);
   const auto draw = models::draw_from_gp(problem, x, seed, available_memory_bytes());

@@ -25,7 +25,7 @@ void add_likelihood_option(Arguments& arguments, std::string& likelihood) {
   std::vector<std::string_view> names;
   for (const auto& info : likelihoods::likelihoods()) names.push_back(info.name);
   arguments.option("--likelihood", "NAME", likelihood,
-                   fmt::format("auto | gaussian | {}", fmt::join(names, " | ")));
+                   fmt::format("auto | {}", fmt::join(names, " | ")));
 }
 
 void check_learning(const FitCommand& command, const Arguments& arguments) {

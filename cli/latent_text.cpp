@@ -17,7 +17,7 @@ constexpr std::size_t kClassesShown = 12;
 
 // The kernel's part of the model, for what regression already knows how to show. The latent
 // function has no unit, so variances stay as they are.
-inference::RegressionProblem kernel_problem(const models::LatentModel& model) {
+inference::Problem kernel_problem(const models::LatentModel& model) {
   return {model.problem.kernel, 1.0, inference::MeanKind::zero, {}};
 }
 

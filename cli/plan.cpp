@@ -97,7 +97,7 @@ models::Plan plan_numbers(const PlanCommand& command, const data::Dataset& data)
   auto [scaling, rows] = models::scale(data, !fit.data.raw_scale);
   const auto problem = models::start_problem(method, rows.x, rows.y);
   if (command.verb == "fit" && !fit.no_merge) rows = models::merge_replicates(std::move(rows));
-  return models::make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
+  return models::make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(), rows.x,
                            method, fit.fit.train, command.purpose());
 }
 

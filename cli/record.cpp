@@ -76,8 +76,7 @@ Json plan_json(const models::Plan& plan) {
   return json;
 }
 
-Json hyperparameters_json(const inference::RegressionProblem& problem,
-                          const data::Scaling& scaling) {
+Json hyperparameters_json(const inference::Problem& problem, const data::Scaling& scaling) {
   Json json = values_json(models::original(problem, scaling));
   Json scaled = values_json(models::standardised(problem));
   Json parameters = Json::object();

@@ -22,8 +22,7 @@ void print_json(const Json& json);
 Json data_json(const data::Dataset& data, const std::string& path);
 Json plan_json(const models::Plan& plan);
 /// Original units at the top, "standardised" below.
-Json hyperparameters_json(const inference::RegressionProblem& problem,
-                          const data::Scaling& scaling);
+Json hyperparameters_json(const inference::Problem& problem, const data::Scaling& scaling);
 /// `names` are those of the parameters that the gradient is in the logarithms of; a likelihood is a
 /// density, so it has units: those of the standardised or of the raw target.
 Json likelihood_json(const models::LikelihoodValue& likelihood,

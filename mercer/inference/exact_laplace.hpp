@@ -24,9 +24,9 @@ class ExactLaplace {
   ~ExactLaplace();
 
   /// Throws NotPositiveDefinite where the mode is not found; what was before stays as it is.
-  LaplaceEvidence evaluate(const LatentProblem& problem, bool with_gradient);
+  LaplaceEvidence evaluate(const Problem& problem, bool with_gradient);
   /// Goes on, to the same bits, as if `problem` had been evaluated last and `a` were its mode.
-  void resume(const LatentProblem& problem, Matrix a);
+  void resume(const Problem& problem, Matrix a);
   /// Begins the next one at `a`, without a factor.
   void start_at(Matrix a);
   /// Of matrices so far.
@@ -37,8 +37,8 @@ class ExactLaplace {
 
   void use(const kernels::Kernel& kernel);
   void recall();
-  LaplaceMode mode_of(const LatentProblem& problem);
-  Vector gradient_of(const LatentProblem& problem, const LaplaceMode& mode);
+  LaplaceMode mode_of(const Problem& problem);
+  Vector gradient_of(const Problem& problem, const LaplaceMode& mode);
 
   const LatentData& data_;
   NewtonOptions options_;
@@ -49,9 +49,8 @@ class ExactLaplace {
 };
 
 /// One alone, from `start` (its a; zero when empty).
-LaplaceEvidence exact_laplace(const LatentProblem& problem, const LatentData& data,
-                              bool with_gradient, const NewtonOptions& options = {},
-                              LaplaceMode start = {});
+LaplaceEvidence exact_laplace(const Problem& problem, const LatentData& data, bool with_gradient,
+                              const NewtonOptions& options = {}, LaplaceMode start = {});
 
 double exact_laplace_bytes(Index n, Index functions);
 /// Of one evidence with its gradient, of many in a row.

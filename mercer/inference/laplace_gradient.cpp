@@ -28,7 +28,7 @@ Matrix over_probes(const Eigen::MatrixBase<Derived>& m, Index functions, const V
 
 class Estimator {
  public:
-  Estimator(const LatentProblem& problem, const LatentData& data, IterativeLatentSystem& system,
+  Estimator(const Problem& problem, const LatentData& data, IterativeLatentSystem& system,
             const LaplaceMode& mode, double tolerance)
       : problem_(problem),
         data_(data),
@@ -45,7 +45,7 @@ class Estimator {
   Vector exact_part() const;
 
  private:
-  const LatentProblem& problem_;
+  const Problem& problem_;
   const LatentData& data_;
   IterativeLatentSystem& system_;
   const LaplaceMode& mode_;
@@ -127,8 +127,8 @@ LaplaceGradient::LaplaceGradient(const LatentData& data, LaplaceEstimatorOptions
 }
 LaplaceGradient::~LaplaceGradient() = default;
 
-LaplaceEstimate LaplaceGradient::estimate(const LatentProblem& problem, double tolerance,
-                                          bool with_error, const Observer& observer) {
+LaplaceEstimate LaplaceGradient::estimate(const Problem& problem, double tolerance, bool with_error,
+                                          const Observer& observer) {
   LaplaceEstimate out;
   IterativeLatentSystem system(problem.kernel, data_.x, options_.system);
   NewtonOptions newton;

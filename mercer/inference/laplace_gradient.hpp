@@ -45,7 +45,7 @@ class LaplaceGradient {
   ~LaplaceGradient();
 
   /// `tolerance` is relative for the solves and absolute for the mode's bound.
-  LaplaceEstimate estimate(const LatentProblem& problem, double tolerance, bool with_error,
+  LaplaceEstimate estimate(const Problem& problem, double tolerance, bool with_error,
                            const Observer& observer = {});
 
   /// What the next estimate depends on besides its arguments, to resume from.

@@ -21,9 +21,8 @@ double row_quadratic(ConstMatrixView a, Index row, const Matrix& m) {
 
 }  // namespace
 
-ErrorBound::ErrorBound(const inference::RegressionProblem& problem,
-                       const inference::Weights& weights, const Certificate& certificate,
-                       ConstMatrixView x)
+ErrorBound::ErrorBound(const inference::Problem& problem, const inference::Weights& weights,
+                       const Certificate& certificate, ConstMatrixView x)
     : residual_(certificate.weighted_residual),
       trend_defect_(certificate.trend_defect),
       rounding_(kProductRounding *
@@ -43,8 +42,8 @@ Vector ErrorBound::operator()(ConstVectorView prior_variance, ConstMatrixView ba
   return bound;
 }
 
-VarianceRounding::VarianceRounding(const inference::RegressionProblem& problem,
-                                   linalg::Diagonal noise, ConstMatrixView x)
+VarianceRounding::VarianceRounding(const inference::Problem& problem, linalg::Diagonal noise,
+                                   ConstMatrixView x)
     : noise_(std::move(noise)), size_(x.rows()), prior_sd_(problem.kernel.diagonal(x).cwiseSqrt()) {
   trace_ = prior_sd_.squaredNorm();
 }
@@ -82,7 +81,7 @@ double trend_variance_error(double trend_variance, double prior_variance, double
           residual * prior_variance);
 }
 
-Certificate certify(const inference::RegressionProblem& problem, const linalg::Diagonal& noise,
+Certificate certify(const inference::Problem& problem, const linalg::Diagonal& noise,
                     const inference::Weights& weights, const inference::Observations& data,
                     double target_sd) {
   const Matrix& x = data.x;

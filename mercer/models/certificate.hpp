@@ -15,7 +15,7 @@ namespace mercer::models {
 class ErrorBound {
  public:
   /// `x` are the training points on the model's scale.
-  ErrorBound(const inference::RegressionProblem& problem, const inference::Weights& weights,
+  ErrorBound(const inference::Problem& problem, const inference::Weights& weights,
              const Certificate& certificate, ConstMatrixView x);
 
   /// Bounds on the model's scale, from k** and the basis row a* of each point; uses
@@ -39,8 +39,7 @@ class ErrorBound {
 class VarianceRounding {
  public:
   /// `x` are the training points on the model's scale.
-  VarianceRounding(const inference::RegressionProblem& problem, linalg::Diagonal noise,
-                   ConstMatrixView x);
+  VarianceRounding(const inference::Problem& problem, linalg::Diagonal noise, ConstMatrixView x);
 
   /// For `explained` = |v|^2 by a Cholesky factor, from the prior variances k**.
   Vector direct(ConstVectorView prior_variance, ConstVectorView explained) const;
@@ -60,7 +59,7 @@ class VarianceRounding {
 double trend_variance_error(double trend_variance, double prior_variance, double residual);
 
 /// Computes r with one product in double, and the bounds at the training points.
-Certificate certify(const inference::RegressionProblem& problem, const linalg::Diagonal& noise,
+Certificate certify(const inference::Problem& problem, const linalg::Diagonal& noise,
                     const inference::Weights& weights, const inference::Observations& data,
                     double target_sd);
 

@@ -35,16 +35,15 @@ std::vector<double> Hyperparameters::lengthscales() const {
   return {};
 }
 
-Hyperparameters standardised(const inference::RegressionProblem& problem) {
+Hyperparameters standardised(const inference::Problem& problem) {
   Hyperparameters out;
   out.signal_variance = sum_of_variances(problem.kernel.root());
-  out.noise_variance = problem.noise;
+  out.noise_variance = problem.noise();
   collect_leaves(problem.kernel.root(), problem.kernel.num_inputs(), out.leaves);
   return out;
 }
 
-Hyperparameters original(const inference::RegressionProblem& problem,
-                         const data::Scaling& scaling) {
+Hyperparameters original(const inference::Problem& problem, const data::Scaling& scaling) {
   Hyperparameters out = standardised(problem);
   const double unit = scaling.target_sd * scaling.target_sd;
   out.signal_variance *= unit;

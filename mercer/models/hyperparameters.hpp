@@ -25,9 +25,9 @@ struct Hyperparameters {
 };
 
 /// On the scale the model works on.
-Hyperparameters standardised(const inference::RegressionProblem& problem);
+Hyperparameters standardised(const inference::Problem& problem);
 /// In the units of the data: variances times the squared scale of the target, lengthscales times
 /// the scale of their input (but `periodic` has lengthscales without a unit, and a period with).
-Hyperparameters original(const inference::RegressionProblem& problem, const data::Scaling& scaling);
+Hyperparameters original(const inference::Problem& problem, const data::Scaling& scaling);
 
 }  // namespace mercer::models

@@ -72,8 +72,8 @@ std::vector<std::string> class_warnings(const Classes& classes, const Matrix& y)
   return out;
 }
 
-inference::LatentProblem start_problem(const LatentFitOptions& options, ConstMatrixView x,
-                                       std::unique_ptr<likelihoods::Likelihood> likelihood) {
+inference::Problem start_problem(const LatentFitOptions& options, ConstMatrixView x,
+                                 std::unique_ptr<likelihoods::Likelihood> likelihood) {
   // The kernel's start values are those of regression on a target of variance one.
   Vector unit(x.rows());
   for (Index i = 0; i < unit.size(); ++i) unit(i) = i % 2 == 0 ? 1 : -1;
@@ -95,7 +95,7 @@ std::uint64_t run_identity(const data::Dataset& data, const LatentFitOptions& op
   return fingerprint(text.data(), text.size());
 }
 
-std::unique_ptr<inference::LatentSystem> make_system(const inference::LatentProblem& problem,
+std::unique_ptr<inference::LatentSystem> make_system(const inference::Problem& problem,
                                                      const Matrix& x,
                                                      const inference::SystemChoice& choice) {
   if (choice.solver == "cholesky")
@@ -110,7 +110,7 @@ struct Solved {
 
 // Kernel conjugate gradients: the same mode, in the function space. A gap of g above the least loss
 // is a distance of at most sqrt(2 g) in the norm of that space.
-inference::LaplaceMode kernel_cg_mode(const inference::LatentProblem& problem,
+inference::LaplaceMode kernel_cg_mode(const inference::Problem& problem,
                                       const inference::LatentData& data,
                                       const inference::SystemChoice& choice, double tolerance,
                                       const ProgressCallback& progress, StopReason& stop,
@@ -145,9 +145,8 @@ inference::LaplaceMode kernel_cg_mode(const inference::LatentProblem& problem,
   return start;
 }
 
-Solved solve(const inference::LatentProblem& problem, const inference::LatentData& data,
-             const Plan& plan, double tolerance, inference::LaplaceMode start,
-             const ProgressCallback& progress) {
+Solved solve(const inference::Problem& problem, const inference::LatentData& data, const Plan& plan,
+             double tolerance, inference::LaplaceMode start, const ProgressCallback& progress) {
   Solved out;
   auto choice = plan.system;
   const bool by_kernel_cg = choice.solver == "kcg";
@@ -185,7 +184,7 @@ Solved solve(const inference::LatentProblem& problem, const inference::LatentDat
   return out;
 }
 
-LatentModel solved_model(const inference::LatentProblem& problem, const inference::LatentData& data,
+LatentModel solved_model(const inference::Problem& problem, const inference::LatentData& data,
                          const inference::LaplaceMode& mode) {
   LatentModel model;
   model.problem = problem;
@@ -334,7 +333,7 @@ void report(const Solved& solved, LatentFitResult& result) {
 struct Prepared {
   data::Scaling scaling;
   inference::LatentData rows;
-  inference::LatentProblem problem;
+  inference::Problem problem;
   std::vector<std::string> warnings;
   Plan plan;
 };
@@ -385,7 +384,7 @@ LatentFitResult fit_latent(const data::Dataset& data, const LatentFitOptions& op
   if (result.plan.trains) {
     LatentStepObserver on_step;
     if (validation != nullptr)
-      on_step = [&](const inference::LatentProblem& here, int step, double seconds) {
+      on_step = [&](const inference::Problem& here, int step, double seconds) {
         const auto solved = solve(here, rows, result.plan, 1e-3, start, {});
         start.a = solved.mode.a;
         validation->on_step(

@@ -31,7 +31,7 @@ struct LatentModel {
   data::Scaling scaling;  // of the target only when the likelihood allows it
   Classes classes;        // empty: the target is a number
   bool map_only = false;  // kernel logistic regression: no uncertainty of f
-  inference::LatentProblem problem{kernels::Kernel::parse("constant", 1), nullptr};
+  inference::Problem problem{kernels::Kernel::parse("constant", 1), nullptr};
   Matrix x;       // scaled inputs, N x d
   Matrix a;       // N x C: latent mean k*'a + offset
   Matrix w;       // N x C: latent variance k** - k*'(K + W^-1)^-1 k*

@@ -40,8 +40,8 @@ inference::NewtonOptions exact_newton() { return {.tolerance = 1e-4, .solve_tole
 
 class Trainer {
  public:
-  Trainer(const inference::LatentProblem& start, const inference::LatentData& data,
-          const Plan& plan, const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
+  Trainer(const inference::Problem& start, const inference::LatentData& data, const Plan& plan,
+          const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
           const ProgressCallback& progress, const LatentStepObserver& on_step)
       : problem_(start),
         data_(data),
@@ -76,7 +76,7 @@ class Trainer {
     Matrix hessian;  // per entry of y
   };
   optim::Objective objective(const inference::LatentData& rows, inference::ExactLaplace& exact,
-                             inference::LatentProblem& problem);
+                             inference::Problem& problem);
   optim::MinimizeResult climb(const inference::LatentData& rows, const Vector& start,
                               const std::string& stage, const Hint& hint);
   Matrix hessian(const inference::LatentData& rows, const Vector& theta);
@@ -94,7 +94,7 @@ class Trainer {
   void write_checkpoint();
   void tell(ConstVectorView theta);
 
-  inference::LatentProblem problem_;
+  inference::Problem problem_;
   const inference::LatentData& data_;
   const Plan& plan_;
   const TrainOptions& options_;
@@ -156,8 +156,7 @@ void Trainer::tell(ConstVectorView theta) {
 // Minus the log evidence of these rows, per entry of y; answered from the checkpoint as far as that
 // goes. What is returned uses `exact` and `problem`.
 optim::Objective Trainer::objective(const inference::LatentData& rows,
-                                    inference::ExactLaplace& exact,
-                                    inference::LatentProblem& problem) {
+                                    inference::ExactLaplace& exact, inference::Problem& problem) {
   const double share = 1 / static_cast<double>(rows.y.size());
   ++climb_;
   // A resumed run begins its first evaluation where the interrupted one would have.
@@ -482,10 +481,10 @@ LatentTraining Trainer::run() {
 
 }  // namespace
 
-LatentTraining train_latent(const inference::LatentProblem& start,
-                            const inference::LatentData& data, const Plan& plan,
-                            const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
-                            const ProgressCallback& progress, const LatentStepObserver& on_step) {
+LatentTraining train_latent(const inference::Problem& start, const inference::LatentData& data,
+                            const Plan& plan, const TrainOptions& options, std::uint64_t seed,
+                            std::uint64_t identity, const ProgressCallback& progress,
+                            const LatentStepObserver& on_step) {
   return Trainer(start, data, plan, options, seed, identity, progress, on_step).run();
 }
 

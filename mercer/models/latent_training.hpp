@@ -17,13 +17,12 @@ inline constexpr Index kLatentStartRows = 500;
 inline constexpr Index kMostDirections = 8;
 
 struct LatentTraining {
-  inference::LatentProblem problem;
+  inference::Problem problem;
   inference::LaplaceMode mode;  // the last one found on all rows, to start from; or empty
   TrainReport report;
 };
 
-using LatentStepObserver =
-    std::function<void(const inference::LatentProblem&, int step, double seconds)>;
+using LatentStepObserver = std::function<void(const inference::Problem&, int step, double seconds)>;
 
 /// What will be done, before anything is: fills trains, train_method, train_rows, start_rows,
 /// system, train_system, and says why. `functions`: latent functions.
@@ -31,10 +30,9 @@ Plan plan_latent(const kernels::Kernel& kernel, ConstMatrixView x, Index functio
                  const MethodOptions& method, const TrainOptions& train);
 
 /// `identity` names the run; a checkpoint of another one is refused.
-LatentTraining train_latent(const inference::LatentProblem& start,
-                            const inference::LatentData& data, const Plan& plan,
-                            const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
-                            const ProgressCallback& progress,
+LatentTraining train_latent(const inference::Problem& start, const inference::LatentData& data,
+                            const Plan& plan, const TrainOptions& options, std::uint64_t seed,
+                            std::uint64_t identity, const ProgressCallback& progress,
                             const LatentStepObserver& on_step = {});
 
 }  // namespace mercer::models

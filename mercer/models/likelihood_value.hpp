@@ -10,12 +10,12 @@
 namespace mercer::models {
 
 /// The likelihood with its gradient by Cholesky; unknown when H is not positive definite.
-LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
+LikelihoodValue evaluate_likelihood(const inference::Problem& problem,
                                     const inference::Observations& data);
 
 /// The likelihood of a problem that was solved iteratively, with an interval: the quadratic term
 /// from its weights, log|H| by Lanczos quadrature. Unknown where it would take too long.
-LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
+LikelihoodValue estimate_likelihood(const inference::Problem& problem,
                                     const inference::Observations& data,
                                     const inference::Weights& weights, std::uint64_t seed,
                                     const ProgressCallback& progress);

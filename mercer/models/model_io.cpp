@@ -35,8 +35,8 @@ RegressionModel model_from_file(ArrayFile file) {
 
   auto kernel = kernels::Kernel::parse(header.at("kernel").get<std::string>(), d);
   const Matrix theta = take(file, "log_parameters", kernel.num_parameters() + 1, 1);
-  inference::RegressionProblem problem{std::move(kernel), 1.0,
-                                       inference::mean_kind(header.at("mean").get<std::string>())};
+  inference::Problem problem{std::move(kernel), 1.0,
+                             inference::mean_kind(header.at("mean").get<std::string>())};
   problem.set_log_parameters(theta.col(0));
   problem.trend_left_out = trend_left_out(header, problem.mean, d);
 

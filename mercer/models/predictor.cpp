@@ -277,7 +277,7 @@ void Predictor::Impl::to_target_units(Predictions& p, const data::NoiseColumns& 
   if (with_variance()) {
     // The learned noise, and what is known of the observation; jitter is not part of it.
     const Index m = p.sd_latent.size();
-    const auto observed = row_noise(noise, scaling).at(model.problem.noise);
+    const auto observed = row_noise(noise, scaling).at(model.problem.noise());
     observed.require_size(m, "predict");
     p.sd_obs = (p.sd_latent.array().square() + observed.vector(m).array()).sqrt();
     p.sd_obs *= scaling.target_sd;

@@ -70,12 +70,12 @@ struct SolvedSystem {
 // enter the variances, whose bound does not count it.
 constexpr double kBasisTolerance = 1e-10;
 
-SolvedSystem solve_system(const inference::RegressionProblem& problem,
-                          const inference::Observations& data, ConstMatrixView basis,
-                          const inference::SystemChoice& choice, const ProgressCallback& progress) {
+SolvedSystem solve_system(const inference::Problem& problem, const inference::Observations& data,
+                          ConstMatrixView basis, const inference::SystemChoice& choice,
+                          const ProgressCallback& progress) {
   if (progress && progress({"solve", -1, "building " + choice.solver}) == Action::stop)
     throw Interrupted("interrupted before the solve");
-  const inference::RegularizedSystem system(problem.kernel, data.noise.at(problem.noise), data.x,
+  const inference::RegularizedSystem system(problem.kernel, data.noise.at(problem.noise()), data.x,
                                             choice);
   SolvedSystem out;
   out.solution = Matrix::Zero(data.size(), 1 + basis.cols());
@@ -103,9 +103,8 @@ SolvedSystem solve_system(const inference::RegressionProblem& problem,
 }
 
 // Weights and certificate of a solved system; without the points and what they were read from.
-RegressionModel solved_model(const inference::RegressionProblem& problem,
-                             const inference::Observations& rows, const data::Scaling& scaling,
-                             const SolvedSystem& solved) {
+RegressionModel solved_model(const inference::Problem& problem, const inference::Observations& rows,
+                             const data::Scaling& scaling, const SolvedSystem& solved) {
   RegressionModel model;
   model.scaling = scaling;
   model.problem = problem;
@@ -193,11 +192,11 @@ inference::RowNoise row_noise(const data::NoiseColumns& columns, const data::Sca
   return noise;
 }
 
-inference::RegressionProblem start_problem(const MethodOptions& options, ConstMatrixView x,
-                                           ConstVectorView y) {
+inference::Problem start_problem(const MethodOptions& options, ConstMatrixView x,
+                                 ConstVectorView y) {
   const Index d = x.cols();
-  inference::RegressionProblem problem{kernels::Kernel::parse(options.kernel, d), 0.1,
-                                       inference::mean_kind(options.mean)};
+  inference::Problem problem{kernels::Kernel::parse(options.kernel, d), 0.1,
+                             inference::mean_kind(options.mean)};
   // On standardised data: v = 1, s2 = 0.1, l = sqrt(d), at which typical pairs are correlated.
   const double target_variance = std::max(std::pow(column_sd(y), 2), 1e-300);
   std::vector<double> spread(static_cast<std::size_t>(d));
@@ -205,7 +204,7 @@ inference::RegressionProblem start_problem(const MethodOptions& options, ConstMa
     spread[static_cast<std::size_t>(c)] =
         std::sqrt(static_cast<double>(d)) * std::max(column_sd(x.col(c)), 1e-150);
   problem.kernel.scale_start_values(target_variance, spread);
-  problem.noise = options.noise.value_or(0.1 * target_variance);
+  problem.set_noise(options.noise.value_or(0.1 * target_variance));
   if (options.signal_variance) problem.kernel.set_all_variances(*options.signal_variance);
   if (!options.lengthscale.empty()) problem.kernel.set_lengthscales(options.lengthscale);
   return problem;
@@ -228,13 +227,13 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   // Merged rows have a noise of their own, which kcg cannot have.
   if (options.merge && options.method.solver != "kcg") rows = merge_replicates(std::move(rows));
   result.merged_rows = rows.replicates.merged_rows();
-  result.plan = make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
+  result.plan = make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(), rows.x,
                           options.method, options.train, PlanFor::fit);
 
   if (result.plan.trains) {
     StepObserver on_step;
     if (validation != nullptr)
-      on_step = [&](const inference::RegressionProblem& here, int step, double seconds) {
+      on_step = [&](const inference::Problem& here, int step, double seconds) {
         auto model = solved_model(
             here, rows, scaling,
             solve_system(here, rows, here.basis(rows.x), watching_system(result.plan.system), {}));
@@ -281,7 +280,7 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
   const auto [scaling, rows] = scale(data, options.standardize);
   const auto problem = start_problem(options.method, rows.x, rows.y);
   SolveOutcome out;
-  out.plan = make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
+  out.plan = make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(), rows.x,
                        options.method, options.train, PlanFor::solve);
   auto solved = solve_system(problem, rows, Matrix(rows.size(), 0), out.plan.system, progress);
   out.report = std::move(solved.report);

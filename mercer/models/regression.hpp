@@ -41,7 +41,7 @@ struct Certificate {
 struct RegressionModel {
   data::Schema schema;
   data::Scaling scaling;
-  inference::RegressionProblem problem{
+  inference::Problem problem{
       kernels::Kernel::parse("constant", 1), 1.0, inference::MeanKind::zero, {}};  // on scaled data
   linalg::Diagonal noise;  // D of H = K + D, jitter included
   Matrix x;                // scaled inputs, N x d, after merging
@@ -162,8 +162,8 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
 
 /// The kernel with the values that options give, and start values from the (scaled) data for the
 /// rest; used by solve and plan as well.
-inference::RegressionProblem start_problem(const MethodOptions& options, ConstMatrixView x,
-                                           ConstVectorView y);
+inference::Problem start_problem(const MethodOptions& options, ConstMatrixView x,
+                                 ConstVectorView y);
 
 /// Inputs and target of a data set on the scale the model works on.
 struct ScaledData {

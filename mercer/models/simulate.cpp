@@ -12,8 +12,8 @@
 
 namespace mercer::models {
 
-Draw draw_from_gp(const inference::RegressionProblem& problem, ConstMatrixView x,
-                  std::uint64_t seed, std::uint64_t memory_bytes) {
+Draw draw_from_gp(const inference::Problem& problem, ConstMatrixView x, std::uint64_t seed,
+                  std::uint64_t memory_bytes) {
   const Index n = x.rows();
   const double need = linalg::cholesky_bytes(n);
   if (need > static_cast<double>(memory_bytes))
@@ -48,7 +48,7 @@ Draw draw_from_gp(const inference::RegressionProblem& problem, ConstMatrixView x
   });
   Vector noise(n);
   Rng(seed, "gp-noise").fill_normal(noise);
-  draw.target = draw.latent + std::sqrt(problem.noise) * noise;
+  draw.target = draw.latent + std::sqrt(problem.noise()) * noise;
   return draw;
 }
 

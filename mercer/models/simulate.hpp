@@ -13,7 +13,7 @@ struct Draw {
   Vector target;  // f(x) + noise
 };
 
-Draw draw_from_gp(const inference::RegressionProblem& problem, ConstMatrixView x,
-                  std::uint64_t seed, std::uint64_t memory_bytes);
+Draw draw_from_gp(const inference::Problem& problem, ConstMatrixView x, std::uint64_t seed,
+                  std::uint64_t memory_bytes);
 
 }  // namespace mercer::models

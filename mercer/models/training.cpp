@@ -30,8 +30,8 @@ constexpr std::string_view kFullPrefix = "full_";
 
 class Trainer {
  public:
-  Trainer(inference::RegressionProblem problem, const inference::Observations& data,
-          const Plan& plan, const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
+  Trainer(inference::Problem problem, const inference::Observations& data, const Plan& plan,
+          const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
           const ProgressCallback& progress, const StepObserver& on_step)
       : problem_(std::move(problem)),
         data_(data),
@@ -68,7 +68,7 @@ class Trainer {
   Vector random_start(int index) const;
   void add(const optim::MinimizeResult& result);
 
-  inference::RegressionProblem problem_;
+  inference::Problem problem_;
   const inference::Observations& data_;
   const Plan& plan_;
   const TrainOptions& options_;
@@ -341,10 +341,10 @@ TrainingOutcome Trainer::run() {
 
 }  // namespace
 
-TrainingOutcome train(const inference::RegressionProblem& start,
-                      const inference::Observations& data, const Plan& plan,
-                      const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
-                      const ProgressCallback& progress, const StepObserver& on_step) {
+TrainingOutcome train(const inference::Problem& start, const inference::Observations& data,
+                      const Plan& plan, const TrainOptions& options, std::uint64_t seed,
+                      std::uint64_t identity, const ProgressCallback& progress,
+                      const StepObserver& on_step) {
   return Trainer(start, data, plan, options, seed, identity, progress, on_step).run();
 }
 

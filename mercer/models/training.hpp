@@ -11,19 +11,18 @@
 namespace mercer::models {
 
 struct TrainingOutcome {
-  inference::RegressionProblem problem;
+  inference::Problem problem;
   TrainReport report;
   LikelihoodValue likelihood;
 };
 
 /// Told of the values that a step has reached and the seconds until then, without its own.
-using StepObserver =
-    std::function<void(const inference::RegressionProblem&, int step, double seconds)>;
+using StepObserver = std::function<void(const inference::Problem&, int step, double seconds)>;
 
 /// `identity` names the run (data and options); a checkpoint of another run is refused.
-TrainingOutcome train(const inference::RegressionProblem& start,
-                      const inference::Observations& data, const Plan& plan,
-                      const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
-                      const ProgressCallback& progress, const StepObserver& on_step = {});
+TrainingOutcome train(const inference::Problem& start, const inference::Observations& data,
+                      const Plan& plan, const TrainOptions& options, std::uint64_t seed,
+                      std::uint64_t identity, const ProgressCallback& progress,
+                      const StepObserver& on_step = {});
 
 }  // namespace mercer::models

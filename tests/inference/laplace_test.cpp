@@ -5,6 +5,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/inference/exact_evidence.hpp"
 #include "mercer/inference/exact_laplace.hpp"
 #include "mercer/inference/laplace_gradient.hpp"
 #include "mercer/inference/log_determinant.hpp"
@@ -33,8 +34,8 @@ LatentData make_data(const std::string& likelihood, Index n, Index functions = 1
   return out;
 }
 
-LatentProblem make_problem(const std::string& likelihood, const std::string& kernel = "matern52") {
-  LatentProblem problem(kernels::Kernel::parse(kernel, 2), likelihoods::make(likelihood));
+Problem make_problem(const std::string& likelihood, const std::string& kernel = "matern52") {
+  Problem problem(kernels::Kernel::parse(kernel, 2), likelihoods::make(likelihood));
   problem.kernel.set_all_variances(2.0);
   return problem;
 }
@@ -52,6 +53,18 @@ std::vector<std::string> likelihood_names() {
   std::vector<std::string> names;
   for (const auto& info : likelihoods::likelihoods()) names.emplace_back(info.name);
   return names;
+}
+
+// Of Gaussian noise Laplace's approximation is exact: value and gradient are those of regression.
+TEST(Laplace, IsExactForGaussianNoise) {
+  const auto data = make_data("gaussian", 60);
+  const Problem problem(kernels::Kernel::parse("matern32", 2), 0.2);
+  const Observations rows{data.x, data.y.col(0).array() - data.offset(0)};
+  const auto laplace = exact_laplace(problem, data, true, tight());
+  const auto exact = exact_evidence(problem, rows, true);
+  EXPECT_NEAR(laplace.value, exact.value, 1e-9 * std::abs(exact.value));
+  EXPECT_LT((laplace.gradient - exact.gradient).cwiseAbs().maxCoeff(),
+            1e-7 * exact.gradient.cwiseAbs().maxCoeff());
 }
 
 class LaplaceLaws : public ::testing::TestWithParam<std::string> {};
@@ -242,7 +255,7 @@ TEST_P(LaplaceLaws, EvidencesInARowAreThoseAlone) {
   const auto data = make_data(GetParam(), 90);
   auto problem = make_problem(GetParam());
   ExactLaplace row(data, tight()), resumed(data, tight());
-  LatentProblem before = problem;
+  Problem before = problem;
   Matrix a;
   for (const double length : {1.0, 1.2, 1.25, 0.8}) {
     problem.kernel.set_all_lengthscales(length);

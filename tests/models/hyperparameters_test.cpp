@@ -9,7 +9,7 @@ TEST(Hyperparameters, AreGivenInBothUnits) {
   auto kernel = kernels::Kernel::parse("rbf + periodic", 2);
   kernel.set_all_variances(0.5);
   kernel.set_all_lengthscales(2);
-  const inference::RegressionProblem problem{kernel, 0.25, inference::MeanKind::zero, {}};
+  const inference::Problem problem{kernel, 0.25, inference::MeanKind::zero, {}};
   const data::Scaling scaling{Vector::Zero(2), Eigen::Vector2d(10, 100), 3, 4};
 
   const auto scaled = standardised(problem);

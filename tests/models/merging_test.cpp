@@ -124,7 +124,7 @@ TEST(Merging, ASubsetKeepsItsCounts) {
   for (Index i = 0; i < scaled.size(); ++i)
     for (const Index j : some)
       if (scaled.x.row(i) == merged.x.row(j)) same.push_back(i);
-  const inference::RegressionProblem problem{kernels::Kernel::parse("rbf", 2), 0.2};
+  const inference::Problem problem{kernels::Kernel::parse("rbf", 2), 0.2};
   const auto part = inference::exact_evidence(problem, merged.rows(some), true);
   const auto all = inference::exact_evidence(problem, scaled.rows(same), true);
   EXPECT_GT(same.size(), some.size());
@@ -213,7 +213,7 @@ TEST(NoiseColumns, CountInPredictions) {
   const Matrix at = Matrix::Zero(1, 2);
   const auto p = predictor.predict(
       at, {}, {.variance = Vector::Constant(1, 0.3), .count = Vector::Constant(1, 4.0)});
-  const double s2 = model.problem.noise * std::pow(model.scaling.target_sd, 2);
+  const double s2 = model.problem.noise() * std::pow(model.scaling.target_sd, 2);
   EXPECT_NEAR(std::pow(p.sd_obs(0), 2), std::pow(p.sd_latent(0), 2) + s2 / 4 + 0.3, 1e-12);
 }
 

@@ -18,14 +18,14 @@ namespace mercer::models {
 namespace {
 
 using inference::MeanKind;
-using inference::RegressionProblem;
+using inference::Problem;
 
 // A draw from a known process, as a data set.
 data::Dataset gp_data(Index n, std::uint64_t seed, const char* kernel = "matern52:iso", Index d = 2,
                       double noise = 0.05) {
   Rng rng(seed, "test-points");
   const Matrix x = 4 * data::uniform_points(n, d, rng);
-  const RegressionProblem truth{kernels::Kernel::parse(kernel, d), noise, MeanKind::zero};
+  const Problem truth{kernels::Kernel::parse(kernel, d), noise, MeanKind::zero};
   auto draw = draw_from_gp(truth, x, seed, std::uint64_t{1} << 30);
   return data::make_dataset(x, std::move(draw.target));
 }
@@ -95,7 +95,7 @@ TEST_P(EveryMean, DirectFitIsDenseAlgebra) {
   // Condition about 1e4 in double: 1e-10 relative.
   EXPECT_LE((p.mean - exact.mean).cwiseAbs().maxCoeff(), 1e-9);
   EXPECT_LE((p.sd_latent.array().square().matrix() - exact.variance).cwiseAbs().maxCoeff(), 1e-9);
-  const double noise = fitted.model.problem.noise * std::pow(fitted.model.scaling.target_sd, 2);
+  const double noise = fitted.model.problem.noise() * std::pow(fitted.model.scaling.target_sd, 2);
   EXPECT_LE((p.sd_obs.array().square() - p.sd_latent.array().square() - noise).abs().maxCoeff(),
             1e-12);
 }
@@ -140,7 +140,7 @@ TEST(Regression, LearnsHyperparametersOfKnownTruth) {
   const auto& model = fitted.model;
   const double lengthscale =
       std::exp(model.problem.kernel.log_parameters()(1)) * model.scaling.input_sd(0);
-  const double noise = model.problem.noise * std::pow(model.scaling.target_sd, 2);
+  const double noise = model.problem.noise() * std::pow(model.scaling.target_sd, 2);
   // 600 points, 4 lengthscales wide: noise known to about 6 %, lengthscale to about 15 %.
   EXPECT_NEAR(noise, 0.1, 0.025);
   EXPECT_NEAR(lengthscale, 1.0, 0.45);

@@ -12,11 +12,10 @@ namespace mercer::models {
 namespace {
 
 using inference::MeanKind;
-using inference::RegressionProblem;
+using inference::Problem;
 
 TEST(Simulate, DrawsHaveTheKernelAsCovariance) {
-  const RegressionProblem problem{kernels::Kernel::parse("2 * matern32:iso", 1), 0.3,
-                                  MeanKind::zero};
+  const Problem problem{kernels::Kernel::parse("2 * matern32:iso", 1), 0.3, MeanKind::zero};
   const Matrix x = Eigen::Vector3d(0.0, 0.5, 2.0);
   constexpr int draws = 20000;
   Matrix latent = Matrix::Zero(3, 3);
@@ -33,7 +32,7 @@ TEST(Simulate, DrawsHaveTheKernelAsCovariance) {
 }
 
 TEST(Simulate, SameSeedSameBitsOnAnyThreads) {
-  const RegressionProblem problem{kernels::Kernel::parse("rbf", 2), 0.1, MeanKind::zero};
+  const Problem problem{kernels::Kernel::parse("rbf", 2), 0.1, MeanKind::zero};
   Matrix x(300, 2);
   Rng(1, "x").fill_normal(x);
   const int before = num_threads();
@@ -46,7 +45,7 @@ TEST(Simulate, SameSeedSameBitsOnAnyThreads) {
 }
 
 TEST(Simulate, TooLargeIsRefusedWithWhatWouldFit) {
-  const RegressionProblem problem{kernels::Kernel::parse("rbf", 1), 0.1, MeanKind::zero};
+  const Problem problem{kernels::Kernel::parse("rbf", 1), 0.1, MeanKind::zero};
   EXPECT_THROW(draw_from_gp(problem, Matrix::Zero(1000, 1), 0, 1 << 20), DoesNotFit);
 }
 
