@@ -7,8 +7,9 @@
 
 #include "mercer/data/dataset.hpp"
 #include "mercer/models/hyperparameters.hpp"
-#include "mercer/models/regression.hpp"
-#include "mercer/models/scores.hpp"
+#include "mercer/models/kernel_machine.hpp"
+#include "mercer/models/plan.hpp"
+#include "mercer/models/training_report.hpp"
 
 namespace mercer::cli {
 
@@ -27,8 +28,9 @@ Json hyperparameters_json(const inference::Problem& problem, const data::Scaling
 /// density, so it has units: those of the standardised or of the raw target.
 Json likelihood_json(const models::LikelihoodValue& likelihood,
                      const std::vector<std::string>& names, bool standardised);
-Json certificate_json(const models::Certificate& certificate);
-Json scores_json(const models::RegressionScores& scores);
+Json certificate_json(const models::KernelMachine& model);
+/// task, method, likelihood, classes, kernel and mean.
+void put_model(Json& json, const models::KernelMachine& model);
 
 /// The gradients that learning by solves took.
 Json gradient_steps_json(const std::vector<models::TrainStep>& history);

@@ -54,7 +54,7 @@ struct ExactLaplace::Last {
   Matrix a, f;
 };
 
-ExactLaplace::ExactLaplace(const LatentData& data, const NewtonOptions& options)
+ExactLaplace::ExactLaplace(const LaplaceData& data, const NewtonOptions& options)
     : data_(data), options_(options) {}
 ExactLaplace::~ExactLaplace() = default;
 
@@ -74,7 +74,7 @@ void ExactLaplace::use(const kernels::Kernel& kernel) {
   if (system_)
     system_->set_kernel(kernel, data_.x);
   else
-    system_ = std::make_unique<DenseLatentSystem>(kernel, data_.x);
+    system_ = std::make_unique<DenseLaplaceSystem>(kernel, data_.x);
 }
 
 // The factor of the last problem at its mode, anew.
@@ -149,7 +149,7 @@ Vector ExactLaplace::gradient_of(const Problem& problem, const LaplaceMode& mode
   return gradient;
 }
 
-LaplaceEvidence exact_laplace(const Problem& problem, const LatentData& data, bool with_gradient,
+LaplaceEvidence exact_laplace(const Problem& problem, const LaplaceData& data, bool with_gradient,
                               const NewtonOptions& options, LaplaceMode start) {
   ExactLaplace exact(data, options);
   if (start.a.size() > 0) exact.start_at(std::move(start.a));

@@ -26,7 +26,7 @@ struct Local {
   Matrix step_w;  // what Newton's method goes by: the observed curvature, where it is positive
 };
 
-Local evaluate(const Problem& problem, const LatentData& data, const Matrix& f) {
+Local evaluate(const Problem& problem, const LaplaceData& data, const Matrix& f) {
   const Index n = f.rows(), c = f.cols();
   Local out{Vector::Zero(c), Matrix(n, c), Matrix(n, c), Matrix(n, c)};
   for (Index j = 0; j < c; ++j)
@@ -40,7 +40,7 @@ Local evaluate(const Problem& problem, const LatentData& data, const Matrix& f) 
   return out;
 }
 
-double log_density(const Problem& problem, const LatentData& data, Index j, ConstVectorView f) {
+double log_density(const Problem& problem, const LaplaceData& data, Index j, ConstVectorView f) {
   double sum = 0;
   for (Index i = 0; i < f.size(); ++i)
     sum += problem.likelihood->log_density(data.y(i, j), f(i)).value;
@@ -53,7 +53,7 @@ Vector column_dots(const Matrix& a, const Matrix& b) {
 
 class Newton {
  public:
-  Newton(const Problem& problem, const LatentData& data, LatentSystem& system,
+  Newton(const Problem& problem, const LaplaceData& data, LaplaceSystem& system,
          const NewtonOptions& options)
       : problem_(problem),
         data_(data),
@@ -76,8 +76,8 @@ class Newton {
   bool move(Index j);
 
   const Problem& problem_;
-  const LatentData& data_;
-  LatentSystem& system_;
+  const LaplaceData& data_;
+  LaplaceSystem& system_;
   const NewtonOptions& options_;
   double solve_tolerance_;  // tightened where directions turn out poor
   Matrix ka_;               // K a
@@ -263,9 +263,9 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
 
 }  // namespace
 
-LatentData LatentData::rows(std::span<const Index> which) const {
-  LatentData out{Matrix(static_cast<Index>(which.size()), x.cols()),
-                 Matrix(static_cast<Index>(which.size()), y.cols()), offset};
+LaplaceData LaplaceData::rows(std::span<const Index> which) const {
+  LaplaceData out{Matrix(static_cast<Index>(which.size()), x.cols()),
+                  Matrix(static_cast<Index>(which.size()), y.cols()), offset};
   for (std::size_t i = 0; i < which.size(); ++i) {
     out.x.row(static_cast<Index>(i)) = x.row(which[i]);
     out.y.row(static_cast<Index>(i)) = y.row(which[i]);
@@ -273,7 +273,7 @@ LatentData LatentData::rows(std::span<const Index> which) const {
   return out;
 }
 
-LaplaceMode find_mode(const Problem& problem, const LatentData& data, LatentSystem& system,
+LaplaceMode find_mode(const Problem& problem, const LaplaceData& data, LaplaceSystem& system,
                       LaplaceMode start, const NewtonOptions& options, const Observer& observer) {
   if (data.y.rows() != data.x.rows())
     throw DimensionMismatch("laplace: rows of y", data.y.rows(), "points", data.x.rows());
@@ -282,7 +282,7 @@ LaplaceMode find_mode(const Problem& problem, const LatentData& data, LatentSyst
   return Newton(problem, data, system, options).run(std::move(start), observer);
 }
 
-ModeSlopes mode_slopes(const Problem& problem, const LatentData& data, const LaplaceMode& mode) {
+ModeSlopes mode_slopes(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode) {
   const Index n = data.size(), c = data.functions();
   ModeSlopes out{Matrix(n, c), Matrix(n, c)};
   for (Index j = 0; j < c; ++j)
@@ -295,7 +295,7 @@ ModeSlopes mode_slopes(const Problem& problem, const LatentData& data, const Lap
   return out;
 }
 
-Vector likelihood_gradient(const Problem& problem, const LatentData& data, const LaplaceMode& mode,
+Vector likelihood_gradient(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode,
                            ConstMatrixView sigma_w, ConstMatrixView ks) {
   const Index count = problem.likelihood->log_parameters().size();
   Vector out = Vector::Zero(count);

@@ -38,7 +38,7 @@ std::vector<double> Hyperparameters::lengthscales() const {
 Hyperparameters standardised(const inference::Problem& problem) {
   Hyperparameters out;
   out.signal_variance = sum_of_variances(problem.kernel.root());
-  out.noise_variance = problem.noise();
+  out.noise_variance = problem.likelihood->gaussian_noise();
   collect_leaves(problem.kernel.root(), problem.kernel.num_inputs(), out.leaves);
   return out;
 }
@@ -47,7 +47,7 @@ Hyperparameters original(const inference::Problem& problem, const data::Scaling&
   Hyperparameters out = standardised(problem);
   const double unit = scaling.target_sd * scaling.target_sd;
   out.signal_variance *= unit;
-  out.noise_variance *= unit;
+  if (out.noise_variance) *out.noise_variance *= unit;
   for (auto& leaf : out.leaves) {
     auto& with_unit = leaf.periods.empty() ? leaf.lengthscales : leaf.periods;
     for (std::size_t c = 0; c < with_unit.size(); ++c)

@@ -2,10 +2,12 @@
 // reported in both units.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "mercer/models/regression.hpp"
+#include "mercer/data/scaling.hpp"
+#include "mercer/inference/problem.hpp"
 
 namespace mercer::models {
 
@@ -16,8 +18,8 @@ struct LeafValues {
 };
 
 struct Hyperparameters {
-  double signal_variance = 0;  // summed over the terms of the kernel
-  double noise_variance = 0;
+  double signal_variance = 0;            // summed over the terms of the kernel
+  std::optional<double> noise_variance;  // Gaussian noise only
   std::vector<LeafValues> leaves;
 
   /// Of the first leaf that has any.

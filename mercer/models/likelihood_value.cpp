@@ -8,6 +8,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/inference/speeds.hpp"
+#include "mercer/inference/system.hpp"
 #include "mercer/preconditioners/registry.hpp"
 
 namespace mercer::models {

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 
+#include "mercer/inference/exact_evidence.hpp"
 #include "mercer/inference/log_determinant.hpp"
-#include "mercer/models/regression.hpp"
+#include "mercer/models/progress.hpp"
+#include "mercer/models/training_report.hpp"
 
 namespace mercer::models {
 
@@ -20,8 +22,8 @@ LikelihoodValue estimate_likelihood(const inference::Problem& problem,
                                     const inference::Weights& weights, std::uint64_t seed,
                                     const ProgressCallback& progress);
 
-/// rest - log|.|/2 with its 95 % interval, from a log determinant by so many probes. `unsolved`: by
-/// how much twice the rest may be too large, because its solve was not exact.
+/// rest - log|.|/2 with its 95 % interval, from a log determinant by so many probes. `unsolved`: an
+/// upper bound of the error of the quadratic form in the rest, from the residual of its solve.
 LikelihoodValue lanczos_likelihood(double rest, const inference::LogDeterminant& log_det,
                                    Index probes, double unsolved = 0);
 

@@ -34,8 +34,10 @@ class GoldenModelsTest(CliCase):
                 self.assertEqual([row[name] for row in found], [row[name] for row in expected])
                 continue
             size = max(abs(float(row[name])) for row in expected)
+            # A bound counts the rounding of the mean itself, which is of order one; each program in its own way.
+            rounding = 1e-14 if name == "error_bound" else 0
             for line, (now, then) in enumerate(zip(found, expected), 2):
-                self.assertAlmostEqual(float(now[name]), float(then[name]), delta=tolerance * size,
+                self.assertAlmostEqual(float(now[name]), float(then[name]), delta=tolerance * size + rounding,
                                        msg=f"column {name}, line {line}")
 
     def test_models_of_every_version_predict_the_same(self):

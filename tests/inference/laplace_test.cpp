@@ -20,9 +20,9 @@ double observe(const likelihoods::Likelihood& likelihood, double f, Rng& rng) {
   return std::floor(std::exp(0.5 + f) * (0.5 + rng.uniform()));
 }
 
-LatentData make_data(const std::string& likelihood, Index n, Index functions = 1) {
+LaplaceData make_data(const std::string& likelihood, Index n, Index functions = 1) {
   const auto l = likelihoods::make(likelihood);
-  LatentData out{Matrix(n, 2), Matrix(n, functions), Vector::Zero(functions)};
+  LaplaceData out{Matrix(n, 2), Matrix(n, functions), Vector::Zero(functions)};
   Rng rng(11, "laplace data");
   rng.fill_normal(out.x);
   for (Index j = 0; j < functions; ++j) {
@@ -111,7 +111,7 @@ TEST_P(LaplaceLaws, SolvesFindTheModeOfTheFactorisation) {
   const auto problem = make_problem(GetParam());
   const auto exact = exact_laplace(problem, data, false, tight());
   for (const auto* preconditioner : {"auto", "none", "nystrom", "vecchia"}) {
-    IterativeLatentSystem system(problem.kernel, data.x, iterative(preconditioner));
+    IterativeLaplaceSystem system(problem.kernel, data.x, iterative(preconditioner));
     const auto mode = find_mode(problem, data, system, {}, {.tolerance = 1e-8});
     EXPECT_EQ(mode.stop, StopReason::converged) << preconditioner;
     EXPECT_LT((mode.f - exact.mode.f).cwiseAbs().maxCoeff(), 2e-8) << preconditioner;
@@ -167,7 +167,7 @@ TEST(Laplace, TheBoundHoldsAtEveryToleranceAtAndBetweenThePoints) {
   const Matrix cross = problem.kernel.reference_matrix(elsewhere, data.x);
   const Vector prior = problem.kernel.diagonal(elsewhere);
   for (const double tolerance : {3.0, 0.3, 1e-2, 1e-4}) {
-    IterativeLatentSystem system(problem.kernel, data.x, iterative("none"));
+    IterativeLaplaceSystem system(problem.kernel, data.x, iterative("none"));
     const NewtonOptions options{.tolerance = tolerance, .solve_tolerance = 0.3};
     const auto mode = find_mode(problem, data, system, {}, options);
     const Vector error = (cross * (mode.a - exact.mode.a)).col(0).cwiseAbs();
@@ -198,7 +198,7 @@ TEST(Laplace, SolvesAreTightenedWhereDirectionsCancel) {
     problem.kernel.set_all_variances(1e3);
     const auto exact = exact_laplace(problem, data, false);
     for (const auto* preconditioner : {"auto", "none"}) {
-      IterativeLatentSystem system(problem.kernel, data.x, iterative(preconditioner));
+      IterativeLaplaceSystem system(problem.kernel, data.x, iterative(preconditioner));
       const auto mode = find_mode(problem, data, system, {}, {});
       EXPECT_EQ(mode.stop, StopReason::converged) << name << " " << preconditioner;
       EXPECT_LT((mode.f - exact.mode.f).cwiseAbs().maxCoeff(), 1e-5) << name;
@@ -239,7 +239,7 @@ TEST(Laplace, NewtonsMethodMayBeginAtTheFunctionOfAnotherKernel) {
   const auto first = exact_laplace(problem, data, false, tight());
   problem.kernel.set_all_lengthscales(1.6);
   const auto steps_from = [&](LaplaceMode start) {
-    DenseLatentSystem system(problem.kernel, data.x);
+    DenseLaplaceSystem system(problem.kernel, data.x);
     const auto mode = find_mode(problem, data, system, std::move(start), tight());
     EXPECT_EQ(mode.stop, StopReason::converged);
     EXPECT_LT((mode.f - exact_laplace(problem, data, false, tight()).mode.f).norm(), 1e-7);
@@ -300,10 +300,10 @@ TEST(Laplace, AfterAFailureTheLastGoodEvidenceIsWhereItGoesOn) {
   EXPECT_EQ(here.gradient, expected.gradient);
 }
 
-TEST(DenseLatentSystem, SolvesWithAnOldFactorReachTheToleranceAsked) {
+TEST(DenseLaplaceSystem, SolvesWithAnOldFactorReachTheToleranceAsked) {
   const auto data = make_data("bernoulli-logit", 300, 2);
   const auto problem = make_problem("bernoulli-logit");
-  DenseLatentSystem system(problem.kernel, data.x);
+  DenseLaplaceSystem system(problem.kernel, data.x);
   Rng rng(3, "curvature");
   Matrix w = Matrix::Constant(300, 2, 0.2), b(600, 3), x(600, 3), direct(600, 3);
   rng.fill_normal(b);
@@ -326,7 +326,7 @@ TEST(DenseLatentSystem, SolvesWithAnOldFactorReachTheToleranceAsked) {
 TEST(Laplace, AnObserverStopsNewtonsMethod) {
   const auto data = make_data("bernoulli-logit", 60);
   const auto problem = make_problem("bernoulli-logit");
-  DenseLatentSystem system(problem.kernel, data.x);
+  DenseLaplaceSystem system(problem.kernel, data.x);
   const auto mode =
       find_mode(problem, data, system, {}, tight(), [](const Iteration&) { return Action::stop; });
   EXPECT_EQ(mode.stop, StopReason::interrupted);
@@ -335,9 +335,9 @@ TEST(Laplace, AnObserverStopsNewtonsMethod) {
 TEST(Laplace, LanczosQuadratureKnowsTheLogDeterminantOfB) {
   const auto data = make_data("bernoulli-logit", 150, 2);
   const auto problem = make_problem("bernoulli-logit");
-  DenseLatentSystem dense(problem.kernel, data.x);
+  DenseLaplaceSystem dense(problem.kernel, data.x);
   const auto mode = find_mode(problem, data, dense, {}, tight());
-  IterativeLatentSystem system(problem.kernel, data.x, iterative("auto"));
+  IterativeLaplaceSystem system(problem.kernel, data.x, iterative("auto"));
   system.set_curvature(mode.w);
   const auto estimate =
       log_determinant(system.b(), *system.preconditioner(), {.probes = 30, .tolerance = 1e-6});
@@ -348,7 +348,7 @@ TEST(Laplace, LanczosQuadratureKnowsTheLogDeterminantOfB) {
 TEST(Laplace, ShapesThatDoNotAgreeAreRefused) {
   auto data = make_data("poisson", 30);
   const auto problem = make_problem("poisson");
-  DenseLatentSystem system(problem.kernel, data.x);
+  DenseLaplaceSystem system(problem.kernel, data.x);
   EXPECT_THROW(system.set_curvature(Matrix::Constant(30, 1, -1.0)), InvalidArgument);
   EXPECT_THROW(system.set_curvature(Matrix::Constant(20, 1, 1.0)), DimensionMismatch);
   data.offset.resize(0);

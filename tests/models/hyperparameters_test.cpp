@@ -14,13 +14,13 @@ TEST(Hyperparameters, AreGivenInBothUnits) {
 
   const auto scaled = standardised(problem);
   EXPECT_DOUBLE_EQ(scaled.signal_variance, 1);  // summed over the two terms
-  EXPECT_DOUBLE_EQ(scaled.noise_variance, 0.25);
+  EXPECT_DOUBLE_EQ(scaled.noise_variance.value(), 0.25);
   ASSERT_EQ(scaled.leaves.size(), 2U);
   EXPECT_EQ(scaled.lengthscales(), (std::vector<double>{2, 2}));
 
   const auto raw = original(problem, scaling);
   EXPECT_DOUBLE_EQ(raw.signal_variance, 16);
-  EXPECT_DOUBLE_EQ(raw.noise_variance, 4);
+  EXPECT_DOUBLE_EQ(raw.noise_variance.value(), 4);
   EXPECT_EQ(raw.lengthscales(), (std::vector<double>{20, 200}));
   // A periodic lengthscale has no unit; its period has that of the input.
   EXPECT_EQ(raw.leaves[1].lengthscales, scaled.leaves[1].lengthscales);

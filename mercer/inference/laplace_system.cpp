@@ -1,4 +1,4 @@
-#include "mercer/inference/latent_system.hpp"
+#include "mercer/inference/laplace_system.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -127,41 +127,41 @@ void check_curvature(ConstMatrixView w, Index n) {
 
 }  // namespace
 
-Index latent_rank(Index n, Index most) {
+Index laplace_rank(Index n, Index most) {
   const auto root = static_cast<Index>(4 * std::sqrt(static_cast<double>(n)));
   return std::min({std::max<Index>(100, root), most, n});
 }
 
 // K, counted.
-class DenseLatentSystem::Product final : public linalg::LinearOperator {
+class DenseLaplaceSystem::Product final : public linalg::LinearOperator {
  public:
-  explicit Product(const DenseLatentSystem& system) : system_(system) {}
+  explicit Product(const DenseLaplaceSystem& system) : system_(system) {}
   Index size() const override { return system_.points(); }
   void apply(ConstMatrixView x, MatrixView y) const override { system_.multiply(x, y); }
 
  private:
-  const DenseLatentSystem& system_;
+  const DenseLaplaceSystem& system_;
 };
 
-DenseLatentSystem::DenseLatentSystem(const kernels::Kernel& kernel, const Matrix& x)
+DenseLaplaceSystem::DenseLaplaceSystem(const kernels::Kernel& kernel, const Matrix& x)
     : k_(x.rows(), x.rows()) {
   set_kernel(kernel, x);
 }
-DenseLatentSystem::~DenseLatentSystem() = default;
+DenseLaplaceSystem::~DenseLaplaceSystem() = default;
 
-void DenseLatentSystem::set_kernel(const kernels::Kernel& kernel, const Matrix& x) {
+void DenseLaplaceSystem::set_kernel(const kernels::Kernel& kernel, const Matrix& x) {
   if (x.rows() != points())
     throw DimensionMismatch("latent system: points", x.rows(), "points before", points());
   operators::dense_matrix(kernel, x, k_);
   current_ = false;
 }
 
-void DenseLatentSystem::multiply(ConstMatrixView v, MatrixView kv) const {
+void DenseLaplaceSystem::multiply(ConstMatrixView v, MatrixView kv) const {
   linalg::gemm(1.0, k_, linalg::Transpose::no, v, linalg::Transpose::no, 0.0, kv);
   products_ += v.cols();
 }
 
-void DenseLatentSystem::set_curvature(ConstMatrixView w) {
+void DenseLaplaceSystem::set_curvature(ConstMatrixView w) {
   check_curvature(w, points());
   const Matrix root = w.cwiseSqrt();
   current_ = current_ && root.cols() == root_.cols() && root == root_;
@@ -169,7 +169,7 @@ void DenseLatentSystem::set_curvature(ConstMatrixView w) {
   root_ = root;
 }
 
-void DenseLatentSystem::factor() {
+void DenseLaplaceSystem::factor() {
   if (current_ && !factors_.empty()) return;
   const Index n = points(), panel = 64;
   std::vector<linalg::Cholesky> old = std::move(factors_), fresh;
@@ -194,8 +194,8 @@ void DenseLatentSystem::factor() {
   current_ = true;
 }
 
-SystemReport DenseLatentSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
-                                      const Observer& observer) {
+SystemReport DenseLaplaceSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
+                                       const Observer& observer) {
   const Index n = points();
   SystemReport report;
   if (!current_ && !factors_.empty() && tolerance > kBestByOldFactor) {
@@ -227,19 +227,27 @@ SystemReport DenseLatentSystem::solve(ConstMatrixView b, MatrixView x, double to
   return report;
 }
 
-double DenseLatentSystem::log_det() {
+double DenseLaplaceSystem::log_det() {
   factor();
   double sum = 0;
   for (const auto& factor : factors_) sum += factor.log_det();
   return sum;
 }
 
-Matrix DenseLatentSystem::inverse(Index c) {
+CurvedDeterminant DenseLaplaceSystem::log_determinant(const LogDeterminantOptions& /*options*/,
+                                                      const Observer& /*observer*/) {
+  CurvedDeterminant out;
+  out.exact = true;
+  out.estimate.value = log_det();
+  return out;
+}
+
+Matrix DenseLaplaceSystem::inverse(Index c) {
   factor();
   return linalg::Cholesky(factors_[static_cast<std::size_t>(c)]).inverse();
 }
 
-struct IterativeLatentSystem::Impl {
+struct IterativeLaplaceSystem::Impl {
   SystemChoice choice;
   Operators k;
   Matrix root;
@@ -253,17 +261,17 @@ struct IterativeLatentSystem::Impl {
   void precondition(ConstMatrixView w);
 };
 
-void IterativeLatentSystem::Impl::factor_kernel() {
+void IterativeLaplaceSystem::Impl::factor_kernel() {
   const Index n = k.exact->size();
   const Index most = choice.preconditioning.rank.value_or(1000);
-  approximations::RpCholeskyOptions options{.rank = latent_rank(n, most), .tolerance = 1e-8};
+  approximations::RpCholeskyOptions options{.rank = laplace_rank(n, most), .tolerance = 1e-8};
   options.seed = choice.preconditioning.seed;
   auto built = approximations::rpcholesky(*k.exact, options);
   low_rank = std::move(built.factor);
   report = {.name = "rpcholesky", .rank = low_rank.cols()};
 }
 
-void IterativeLatentSystem::Impl::precondition(ConstMatrixView w) {
+void IterativeLaplaceSystem::Impl::precondition(ConstMatrixView w) {
   // A kernel that is zero everywhere has no factor, and B = I needs none.
   if (choice.preconditioner == "none" || (choice.preconditioner == "auto" && low_rank.size() == 0))
     return;
@@ -286,8 +294,8 @@ void IterativeLatentSystem::Impl::precondition(ConstMatrixView w) {
   preconditioner = std::make_unique<CurvedPreconditioner>(std::move(parts), std::move(scale));
 }
 
-IterativeLatentSystem::IterativeLatentSystem(const kernels::Kernel& kernel, const Matrix& x,
-                                             SystemChoice choice)
+IterativeLaplaceSystem::IterativeLaplaceSystem(const kernels::Kernel& kernel, const Matrix& x,
+                                               SystemChoice choice)
     : impl_(std::make_unique<Impl>()) {
   const Timer timer;
   if (choice.solver == "cholesky")
@@ -297,15 +305,15 @@ IterativeLatentSystem::IterativeLatentSystem(const kernels::Kernel& kernel, cons
   if (impl_->choice.preconditioner == "auto") impl_->factor_kernel();
   impl_->build_seconds = timer.seconds();
 }
-IterativeLatentSystem::~IterativeLatentSystem() = default;
+IterativeLaplaceSystem::~IterativeLaplaceSystem() = default;
 
-Index IterativeLatentSystem::points() const { return impl_->k.exact->size(); }
+Index IterativeLaplaceSystem::points() const { return impl_->k.exact->size(); }
 
-void IterativeLatentSystem::multiply(ConstMatrixView v, MatrixView kv) const {
+void IterativeLaplaceSystem::multiply(ConstMatrixView v, MatrixView kv) const {
   impl_->k.exact->apply(v, kv);
 }
 
-void IterativeLatentSystem::set_curvature(ConstMatrixView w) {
+void IterativeLaplaceSystem::set_curvature(ConstMatrixView w) {
   const Timer timer;
   check_curvature(w, points());
   impl_->root = w.cwiseSqrt();
@@ -315,8 +323,8 @@ void IterativeLatentSystem::set_curvature(ConstMatrixView w) {
   impl_->build_seconds += timer.seconds();
 }
 
-SystemReport IterativeLatentSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
-                                          const Observer& observer) {
+SystemReport IterativeLaplaceSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
+                                           const Observer& observer) {
   const Timer timer;
   krylov::SolverOptions options;
   options.tolerance = tolerance;
@@ -337,17 +345,35 @@ SystemReport IterativeLatentSystem::solve(ConstMatrixView b, MatrixView x, doubl
   return report;
 }
 
-std::int64_t IterativeLatentSystem::products() const {
+std::int64_t IterativeLaplaceSystem::products() const {
   return impl_->k.exact->products() + (impl_->k.fast ? impl_->k.fast->products() : 0);
 }
-const operators::KernelOperator& IterativeLatentSystem::k() const { return *impl_->k.exact; }
-const linalg::LinearOperator& IterativeLatentSystem::b() const { return *impl_->exact; }
-const linalg::Preconditioner* IterativeLatentSystem::preconditioner() const {
+CurvedDeterminant IterativeLaplaceSystem::log_determinant(const LogDeterminantOptions& options,
+                                                          const Observer& observer) {
+  CurvedDeterminant out;
+  if (!impl_->preconditioner) {
+    out.reason = "its log determinant needs a preconditioner";
+    return out;
+  }
+  try {
+    out.estimate =
+        inference::log_determinant(*impl_->exact, *impl_->preconditioner, options, observer);
+  } catch (const InvalidArgument&) {
+    out.reason = "this preconditioner has no log determinant";
+    return out;
+  }
+  if (!out.estimate.positive) out.reason = "the quadrature of its log determinant broke down";
+  return out;
+}
+
+const operators::KernelOperator& IterativeLaplaceSystem::k() const { return *impl_->k.exact; }
+const linalg::LinearOperator& IterativeLaplaceSystem::b() const { return *impl_->exact; }
+const linalg::Preconditioner* IterativeLaplaceSystem::preconditioner() const {
   return impl_->preconditioner.get();
 }
-const preconditioners::BuildReport& IterativeLatentSystem::preconditioner_report() const {
+const preconditioners::BuildReport& IterativeLaplaceSystem::preconditioner_report() const {
   return impl_->report;
 }
-double IterativeLatentSystem::build_seconds() const { return impl_->build_seconds; }
+double IterativeLaplaceSystem::build_seconds() const { return impl_->build_seconds; }
 
 }  // namespace mercer::inference

@@ -6,33 +6,28 @@
 //         solves, one mode from the last one and probes + 1 solves a step, three to six steps.
 #pragma once
 
-#include "mercer/models/latent.hpp"
+#include "mercer/inference/laplace.hpp"
+#include "mercer/models/fit_method.hpp"
 
 namespace mercer::models {
 
 /// Rows of the several starts.
-inline constexpr Index kLatentStartRows = 500;
+inline constexpr Index kLaplaceStartRows = 500;
 /// With more parameters than this the noise of a few probes is too much for Newton's steps by
 /// solves, so that `auto` takes Adam, which averages it; and a Hessian is that of few rows.
 inline constexpr Index kMostDirections = 8;
 
-struct LatentTraining {
-  inference::Problem problem;
+struct LaplaceTraining {
+  Learned learned;
   inference::LaplaceMode mode;  // the last one found on all rows, to start from; or empty
-  TrainReport report;
 };
-
-using LatentStepObserver = std::function<void(const inference::Problem&, int step, double seconds)>;
 
 /// What will be done, before anything is: fills trains, train_method, train_rows, start_rows,
 /// system, train_system, and says why. `functions`: latent functions.
-Plan plan_latent(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
-                 const MethodOptions& method, const TrainOptions& train);
+Plan plan_laplace(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
+                  const MethodOptions& method, const TrainOptions& train);
 
-/// `identity` names the run; a checkpoint of another one is refused.
-LatentTraining train_latent(const inference::Problem& start, const inference::LatentData& data,
-                            const Plan& plan, const TrainOptions& options, std::uint64_t seed,
-                            std::uint64_t identity, const ProgressCallback& progress,
-                            const LatentStepObserver& on_step = {});
+LaplaceTraining train_laplace(const inference::Problem& start, const inference::LaplaceData& data,
+                              const Plan& plan, const LearnRequest& request);
 
 }  // namespace mercer::models

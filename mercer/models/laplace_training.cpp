@@ -1,4 +1,4 @@
-#include "mercer/models/latent_training.hpp"
+#include "mercer/models/laplace_training.hpp"
 
 #include <fmt/format.h>
 
@@ -40,26 +40,25 @@ inference::NewtonOptions exact_newton() { return {.tolerance = 1e-4, .solve_tole
 
 class Trainer {
  public:
-  Trainer(const inference::Problem& start, const inference::LatentData& data, const Plan& plan,
-          const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
-          const ProgressCallback& progress, const LatentStepObserver& on_step)
+  Trainer(const inference::Problem& start, const inference::LaplaceData& data, const Plan& plan,
+          const LearnRequest& request)
       : problem_(start),
         data_(data),
         plan_(plan),
-        options_(options),
-        seed_(seed),
-        identity_(identity),
-        progress_(progress),
-        on_step_(on_step),
-        order_(Rng(seed, "subset").permutation(data.size())) {
+        options_(request.options),
+        seed_(request.seed),
+        identity_(request.identity),
+        progress_(request.progress),
+        on_step_(request.on_step),
+        order_(Rng(seed_, "subset").permutation(data.size())) {
     set_bounds();
     load_checkpoint();
   }
 
-  LatentTraining run();
+  LaplaceTraining run();
 
  private:
-  inference::LatentData rows(Index count) const {
+  inference::LaplaceData rows(Index count) const {
     return count >= data_.size()
                ? data_
                : data_.rows(std::span(order_).first(static_cast<std::size_t>(count)));
@@ -75,19 +74,19 @@ class Trainer {
     Matrix a;        // where to look for the first mode from
     Matrix hessian;  // per entry of y
   };
-  optim::Objective objective(const inference::LatentData& rows, inference::ExactLaplace& exact,
+  optim::Objective objective(const inference::LaplaceData& rows, inference::ExactLaplace& exact,
                              inference::Problem& problem);
-  optim::MinimizeResult climb(const inference::LatentData& rows, const Vector& start,
+  optim::MinimizeResult climb(const inference::LaplaceData& rows, const Vector& start,
                               const std::string& stage, const Hint& hint);
-  Matrix hessian(const inference::LatentData& rows, const Vector& theta);
-  Matrix mode_from(const inference::LatentData& few, Index more, const Vector& theta);
-  Hint hint_from(const inference::LatentData& few, Index more, const Vector& theta);
+  Matrix hessian(const inference::LaplaceData& rows, const Vector& theta);
+  Matrix mode_from(const inference::LaplaceData& few, Index more, const Vector& theta);
+  Hint hint_from(const inference::LaplaceData& few, Index more, const Vector& theta);
   [[noreturn]] void interrupted();
   Vector learn_exactly();
   void learn_by_solves(const Vector& start);
   Vector descend(inference::LaplaceGradient& estimator, const Vector& start);
   Vector correct(inference::LaplaceGradient& estimator, const Vector& start);
-  bool goes_on(int step, int steps);
+  bool keep_going(int step, int steps);
   optim::NoisyGradient noisy_gradient(inference::LaplaceGradient& estimator, ConstVectorView theta,
                                       int step, double tolerance, bool measure);
   void load_checkpoint();
@@ -95,12 +94,12 @@ class Trainer {
   void tell(ConstVectorView theta);
 
   inference::Problem problem_;
-  const inference::LatentData& data_;
+  const inference::LaplaceData& data_;
   const Plan& plan_;
   const TrainOptions& options_;
   std::uint64_t seed_, identity_;
   const ProgressCallback& progress_;
-  const LatentStepObserver& on_step_;
+  const StepObserver& on_step_;
   std::vector<Index> order_;
   optim::Box box_;
   optim::ReplayLog log_;
@@ -155,7 +154,7 @@ void Trainer::tell(ConstVectorView theta) {
 
 // Minus the log evidence of these rows, per entry of y; answered from the checkpoint as far as that
 // goes. What is returned uses `exact` and `problem`.
-optim::Objective Trainer::objective(const inference::LatentData& rows,
+optim::Objective Trainer::objective(const inference::LaplaceData& rows,
                                     inference::ExactLaplace& exact, inference::Problem& problem) {
   const double share = 1 / static_cast<double>(rows.y.size());
   ++climb_;
@@ -183,7 +182,7 @@ void Trainer::interrupted() {
   throw Interrupted(interrupted_text(options_.checkpoint, log_.evaluations().size()));
 }
 
-optim::MinimizeResult Trainer::climb(const inference::LatentData& rows, const Vector& start,
+optim::MinimizeResult Trainer::climb(const inference::LaplaceData& rows, const Vector& start,
                                      const std::string& stage, const Hint& hint) {
   auto problem = problem_;
   inference::ExactLaplace exact(rows, exact_newton());
@@ -226,7 +225,7 @@ optim::MinimizeResult Trainer::climb(const inference::LatentData& rows, const Ve
 }
 
 // By differences of the gradient; empty where it cannot be had.
-Matrix Trainer::hessian(const inference::LatentData& rows, const Vector& theta) {
+Matrix Trainer::hessian(const inference::LaplaceData& rows, const Vector& theta) {
   const Index p = theta.size();
   auto problem = problem_;
   inference::ExactLaplace exact(rows, exact_newton());
@@ -254,7 +253,7 @@ Matrix Trainer::hessian(const inference::LatentData& rows, const Vector& theta) 
 }
 
 // The functions of few rows, as a of more; empty where they cannot be had.
-Matrix Trainer::mode_from(const inference::LatentData& few, Index more, const Vector& theta) {
+Matrix Trainer::mode_from(const inference::LaplaceData& few, Index more, const Vector& theta) {
   auto problem = problem_;
   problem.set_log_parameters(theta);
   Matrix a = Matrix::Zero(more, few.functions());
@@ -273,7 +272,7 @@ Matrix Trainer::mode_from(const inference::LatentData& few, Index more, const Ve
 }
 
 // What few rows say to the climb on more: where their functions lie, and how the evidence bends.
-Trainer::Hint Trainer::hint_from(const inference::LatentData& few, Index more,
+Trainer::Hint Trainer::hint_from(const inference::LaplaceData& few, Index more,
                                  const Vector& theta) {
   Hint hint;
   hint.a = mode_from(few, more, theta);
@@ -287,7 +286,7 @@ Vector Trainer::learn_exactly() {
   const Index most = plan_.train_method == "exact" ? plan_.train_rows : plan_.start_rows;
   Vector best = box_.inside(problem_.log_parameters());
   tell(best);
-  const Index few = std::min(kLatentStartRows, most);
+  const Index few = std::min(kLaplaceStartRows, most);
   double best_value = HUGE_VAL;
   optim::MinimizeResult result;
   const auto first_rows = rows(few);
@@ -347,7 +346,7 @@ optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimat
 }
 
 // After every step by solves.
-bool Trainer::goes_on(int step, int steps) {
+bool Trainer::keep_going(int step, int steps) {
   ++report_.steps;
   if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
   if (!progress_) return true;
@@ -371,7 +370,7 @@ Vector Trainer::descend(inference::LaplaceGradient& estimator, const Vector& sta
       from, box_, rule,
       [&](const optim::StochasticState& state) {
         tell(state.theta);
-        return goes_on(state.step, rule.steps) ? Action::proceed : Action::stop;
+        return keep_going(state.step, rule.steps) ? Action::proceed : Action::stop;
       });
   report_.stop = result.stop;
   return result.theta;
@@ -381,11 +380,12 @@ Vector Trainer::descend(inference::LaplaceGradient& estimator, const Vector& sta
 // same probes every time they are those of one function, close to the evidence.
 Vector Trainer::correct(inference::LaplaceGradient& estimator, const Vector& start) {
   const bool few = start.size() > kMostDirections;
-  Matrix bend;
+  Matrix hessian_start;
   if (plan_.start_rows > 0)
-    bend =
-        hessian(rows(few ? std::min(kLatentStartRows, plan_.start_rows) : plan_.start_rows), start);
-  if (bend.size() == 0) bend = kTypicalCurvature * Matrix::Identity(start.size(), start.size());
+    hessian_start = hessian(
+        rows(few ? std::min(kLaplaceStartRows, plan_.start_rows) : plan_.start_rows), start);
+  if (hessian_start.size() == 0)
+    hessian_start = kTypicalCurvature * Matrix::Identity(start.size(), start.size());
   optim::QuasiNewtonOptions options;
   options.steps = options_.steps.value_or(kCorrections);
   options.gain_tolerance = kGainBySolves / entries();
@@ -393,14 +393,14 @@ Vector Trainer::correct(inference::LaplaceGradient& estimator, const Vector& sta
       [&](ConstVectorView theta, int step) {
         return noisy_gradient(estimator, theta, step, kTightTolerance, true);
       },
-      start, bend, box_, options,
+      start, hessian_start, box_, options,
       [&](const optim::QuasiNewtonStep& step) {
         if (step.accepted) tell(step.theta);
         if (!report_.history.empty() && report_.history.back().number == step.number) {
           report_.history.back().predicted_gain = entries() * step.gain;
           report_.history.back().noise_gain = entries() * step.noise;
         }
-        return goes_on(step.number, options.steps) ? Action::proceed : Action::stop;
+        return keep_going(step.number, options.steps) ? Action::proceed : Action::stop;
       });
   report_.stop = result.stop;
   return result.theta;
@@ -416,7 +416,7 @@ void Trainer::learn_by_solves(const Vector& start) {
   if (history_.cols() > 0)
     estimator.resume(state_);
   else if (plan_.start_rows > 0)
-    estimator.resume({.mode = mode_from(rows(std::min(kLatentStartRows, plan_.start_rows)),
+    estimator.resume({.mode = mode_from(rows(std::min(kLaplaceStartRows, plan_.start_rows)),
                                         chosen.size(), start)});
   problem_.set_log_parameters(plan_.train_method == "newton" ? correct(estimator, start)
                                                              : descend(estimator, start));
@@ -458,7 +458,7 @@ void Trainer::write_checkpoint() {
   since_checkpoint_ = Timer();
 }
 
-LatentTraining Trainer::run() {
+LaplaceTraining Trainer::run() {
   // The paper's methods begin at the start values.
   const bool begin_exactly = plan_.train_method == "exact" || plan_.start_rows > 0;
   Vector theta = box_.inside(problem_.log_parameters());
@@ -476,16 +476,14 @@ LatentTraining Trainer::run() {
   if (!options_.checkpoint.empty()) write_checkpoint();
   report_.resumed_evaluations = static_cast<int>(log_.num_replayed()) + report_.resumed_gradients;
   report_.seconds = timer_.seconds() - outside_;
-  return {std::move(problem_), std::move(mode_), std::move(report_)};
+  return {{std::move(problem_), std::move(report_), {}}, std::move(mode_)};
 }
 
 }  // namespace
 
-LatentTraining train_latent(const inference::Problem& start, const inference::LatentData& data,
-                            const Plan& plan, const TrainOptions& options, std::uint64_t seed,
-                            std::uint64_t identity, const ProgressCallback& progress,
-                            const LatentStepObserver& on_step) {
-  return Trainer(start, data, plan, options, seed, identity, progress, on_step).run();
+LaplaceTraining train_laplace(const inference::Problem& start, const inference::LaplaceData& data,
+                              const Plan& plan, const LearnRequest& request) {
+  return Trainer(start, data, plan, request).run();
 }
 
 }  // namespace mercer::models

@@ -11,13 +11,21 @@
 #include <memory>
 #include <vector>
 
+#include "mercer/inference/log_determinant.hpp"
 #include "mercer/inference/system.hpp"
 
 namespace mercer::inference {
 
-class LatentSystem {
+/// log|B|: by a factorisation, or estimated, or why it is not known.
+struct CurvedDeterminant {
+  bool exact = false;
+  LogDeterminant estimate;  // its value when exact
+  std::string reason;       // why there is none; empty when there is
+};
+
+class LaplaceSystem {
  public:
-  virtual ~LatentSystem() = default;
+  virtual ~LaplaceSystem() = default;
   virtual Index points() const = 0;
   /// kv = K v; N x any number of columns.
   virtual void multiply(ConstMatrixView v, MatrixView kv) const = 0;
@@ -29,14 +37,19 @@ class LatentSystem {
                              const Observer& observer = {}) = 0;
   /// Single-column products with K so far.
   virtual std::int64_t products() const = 0;
+  /// The sum over the functions of log|B|, of the last curvature.
+  virtual CurvedDeterminant log_determinant(const LogDeterminantOptions& options,
+                                            const Observer& observer = {}) = 0;
+  /// Named "none" when there is none.
+  virtual const preconditioners::BuildReport& preconditioner_report() const = 0;
 };
 
 /// By Cholesky of every B; the reference, and the quickest for small N. Factors of an earlier B,
 /// where it is close enough, save new ones: they precondition conjugate gradients.
-class DenseLatentSystem final : public LatentSystem {
+class DenseLaplaceSystem final : public LaplaceSystem {
  public:
-  DenseLatentSystem(const kernels::Kernel& kernel, const Matrix& x);
-  ~DenseLatentSystem() override;
+  DenseLaplaceSystem(const kernels::Kernel& kernel, const Matrix& x);
+  ~DenseLaplaceSystem() override;
   /// Another K of as many points; the factors are those of an earlier B from now on.
   void set_kernel(const kernels::Kernel& kernel, const Matrix& x);
   Index points() const override { return k_.rows(); }
@@ -45,6 +58,10 @@ class DenseLatentSystem final : public LatentSystem {
   SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance,
                      const Observer& observer = {}) override;
   std::int64_t products() const override { return products_; }
+  /// By the factors, whatever the options.
+  CurvedDeterminant log_determinant(const LogDeterminantOptions& options,
+                                    const Observer& observer = {}) override;
+  const preconditioners::BuildReport& preconditioner_report() const override { return no_report_; }
 
   const Matrix& k() const { return k_; }
   /// Factors B of the last curvature, if that is not done yet.
@@ -65,30 +82,33 @@ class DenseLatentSystem final : public LatentSystem {
   bool current_ = false;  // the factors are those of B, not of an earlier one
   int factorisations_ = 0;
   mutable std::int64_t products_ = 0;
+  preconditioners::BuildReport no_report_{.name = "none"};
 };
 
 /// By preconditioned conjugate gradients. With the preconditioner "auto", P = I + W^1/2 F F' W^1/2
 /// with F a randomly pivoted Cholesky factor of K that is kept while W changes; any other name is
 /// built for K + W^-1 and rewritten for B, anew for every W.
-class IterativeLatentSystem final : public LatentSystem {
+class IterativeLaplaceSystem final : public LaplaceSystem {
  public:
   /// `choice`: solver, preconditioner, operator, precision, iterations at most.
-  IterativeLatentSystem(const kernels::Kernel& kernel, const Matrix& x, SystemChoice choice);
-  ~IterativeLatentSystem() override;
+  IterativeLaplaceSystem(const kernels::Kernel& kernel, const Matrix& x, SystemChoice choice);
+  ~IterativeLaplaceSystem() override;
   Index points() const override;
   void multiply(ConstMatrixView v, MatrixView kv) const override;
   void set_curvature(ConstMatrixView w) override;
   SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance,
                      const Observer& observer = {}) override;
   std::int64_t products() const override;
+  /// By Lanczos quadrature, which needs a preconditioner with a log determinant of its own.
+  CurvedDeterminant log_determinant(const LogDeterminantOptions& options,
+                                    const Observer& observer = {}) override;
+  const preconditioners::BuildReport& preconditioner_report() const override;
 
   /// K itself, in double.
   const operators::KernelOperator& k() const;
   /// B of all functions, and P close to it, of the last curvature; P may be null.
   const linalg::LinearOperator& b() const;
   const linalg::Preconditioner* preconditioner() const;
-  /// Named "none" when there is none.
-  const preconditioners::BuildReport& preconditioner_report() const;
   double build_seconds() const;
 
  private:
@@ -97,6 +117,6 @@ class IterativeLatentSystem final : public LatentSystem {
 };
 
 /// Rank of the low-rank part of "auto": max(100, 4 sqrt(N)), at most `most` and N.
-Index latent_rank(Index n, Index most);
+Index laplace_rank(Index n, Index most);
 
 }  // namespace mercer::inference

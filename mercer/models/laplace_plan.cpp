@@ -6,7 +6,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/exact_laplace.hpp"
-#include "mercer/models/latent_training.hpp"
+#include "mercer/models/laplace_training.hpp"
 
 namespace mercer::models {
 namespace {
@@ -52,10 +52,10 @@ double low_rank_bytes(Index n, Index functions, Index rank) {
                   std::ceil(all * 1.05 / 1048576)));
 }
 
-class LatentPlanner {
+class LaplacePlanner {
  public:
-  LatentPlanner(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
-                const MethodOptions& method, const TrainOptions& train)
+  LaplacePlanner(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
+                 const MethodOptions& method, const TrainOptions& train)
       : kernel_(kernel),
         x_(x),
         n_(x.rows()),
@@ -91,7 +91,7 @@ class LatentPlanner {
 };
 
 // How the mode is found: by Cholesky where all its matrices fit and N is small.
-void LatentPlanner::plan_solve() {
+void LaplacePlanner::plan_solve() {
   plan_ = plan_with(method_.solver == "kcg" ? "cg" : method_.solver);
   const double dense = inference::exact_laplace_bytes(n_, functions_);
   if (plan_.system.solver == "cholesky" && method_.solver == "auto" &&
@@ -115,7 +115,7 @@ void LatentPlanner::plan_solve() {
 
 // Newton's method multiplies with K again and again, for all functions: with many inputs it is
 // quicker to store it than a plan for one solve knows.
-void LatentPlanner::store_where_it_pays() {
+void LaplacePlanner::store_where_it_pays() {
   if (method_.op != "auto" || plan_.system.op == inference::OperatorKind::stored) return;
   const auto speed = inference::nominal_speeds(kernel_, x_.cols());
   const auto seconds = [&](inference::OperatorKind op) {
@@ -130,7 +130,7 @@ void LatentPlanner::store_where_it_pays() {
   const double rest =
       vector_bytes(n_, functions_, train_.probes) +
       low_rank_bytes(n_, functions_,
-                     inference::latent_rank(n_, method_.preconditioning.rank.value_or(1000)));
+                     inference::laplace_rank(n_, method_.preconditioning.rank.value_or(1000)));
   if (bytes > kMostStored || !fits(bytes + rest)) return;
   const auto with = plan_with(plan_.system.solver, "stored");
   const auto chosen = std::find_if(with.rows.begin(), with.rows.end(),
@@ -146,7 +146,7 @@ void LatentPlanner::store_where_it_pays() {
 }
 
 // The rank that fits beside the vectors of all functions.
-void LatentPlanner::bound_rank(inference::SystemChoice& choice) {
+void LaplacePlanner::bound_rank(inference::SystemChoice& choice) {
   double vectors = vector_bytes(n_, functions_, train_.train == "none" ? 1 : train_.probes);
   if (choice.op == inference::OperatorKind::stored) vectors += stored_bytes(n_, choice.precision);
   if (!fits(vectors)) refuse_memory(plan_, "a block of vectors for every class", vectors, "");
@@ -155,7 +155,7 @@ void LatentPlanner::bound_rank(inference::SystemChoice& choice) {
   const double left = plan_.budget_bytes - plan_.base_bytes - vectors;
   const auto most = static_cast<Index>(left / low_rank_bytes(n_, functions_, 1));
   const Index rank =
-      std::min(inference::latent_rank(n_, choice.preconditioning.rank.value_or(1000)), most);
+      std::min(inference::laplace_rank(n_, choice.preconditioning.rank.value_or(1000)), most);
   if (rank < kLeastRank) {
     choice.preconditioner = "none";
     choice.preconditioning.rank.reset();
@@ -166,7 +166,7 @@ void LatentPlanner::bound_rank(inference::SystemChoice& choice) {
   need(vectors + low_rank_bytes(n_, functions_, rank));
 }
 
-void LatentPlanner::plan_learning() {
+void LaplacePlanner::plan_learning() {
   const bool descent = train_.train == "adam" || train_.train == "adagrad";
   const bool by_solves = descent || train_.train == "newton";
   const auto speed = inference::nominal_speeds(kernel_, x_.cols());
@@ -200,7 +200,7 @@ void LatentPlanner::plan_learning() {
     const auto one = [&](Index n) {
       return inference::exact_laplace_flops(n, functions_) / plan_.calibration.flops;
     };
-    return kFewEvaluations * one(std::min(rows, kLatentStartRows)) + kEvaluations * one(rows);
+    return kFewEvaluations * one(std::min(rows, kLaplaceStartRows)) + kEvaluations * one(rows);
   };
   if (exact) {
     row.method = fmt::format("exact evidence, {} rows", plan_.train_rows);
@@ -228,7 +228,7 @@ void LatentPlanner::plan_learning() {
   plan_.rows.insert(plan_.rows.begin(), std::move(row));
 }
 
-Plan LatentPlanner::run() {
+Plan LaplacePlanner::run() {
   if (train_.train == "vecchia")
     throw InvalidArgument(
         "--train vecchia is the likelihood of numbers with Gaussian noise; with another likelihood "
@@ -241,9 +241,9 @@ Plan LatentPlanner::run() {
 
 }  // namespace
 
-Plan plan_latent(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
-                 const MethodOptions& method, const TrainOptions& train) {
-  return LatentPlanner(kernel, x, functions, method, train).run();
+Plan plan_laplace(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
+                  const MethodOptions& method, const TrainOptions& train) {
+  return LaplacePlanner(kernel, x, functions, method, train).run();
 }
 
 }  // namespace mercer::models
