@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "mercer/models/regression.hpp"
+#include "mercer/models/progress.hpp"
 
 namespace mercer::cli {
 

@@ -8,12 +8,14 @@
 #include "cli/format.hpp"
 #include "cli/model_text.hpp"
 #include "cli/record.hpp"
+#include "cli/score_text.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/data/simulate.hpp"
 #include "mercer/data/split.hpp"
+#include "mercer/models/fit.hpp"
 #include "mercer/models/scores.hpp"
 #include "mercer/studies/simulate.hpp"
 
@@ -35,7 +37,7 @@ Simulated simulate(std::uint64_t seed) {
   auto kernel = kernels::Kernel::parse("matern52", 2);
   kernel.set_lengthscales({kLengthscales[0], kLengthscales[1]});
   kernel.set_all_variances(kSignalVariance);
-  const inference::RegressionProblem problem{kernel, kNoise, inference::MeanKind::zero};
+  const inference::Problem problem{kernel, kNoise, inference::MeanKind::zero};
   Rng rng(seed, "demo-points");
   const Matrix x = data::uniform_points(kPoints, 2, rng);
   const auto draw = studies::draw_from_gp(
@@ -50,13 +52,13 @@ Simulated simulate(std::uint64_t seed) {
   return out;
 }
 
-std::string truth_table(const models::RegressionModel& model) {
+std::string truth_table(const models::KernelMachine& model) {
   const auto learned = models::original(model.problem, model.scaling);
   const auto lengthscales = learned.lengthscales();
   Table table("lrr", {"", "truth", "learned"});
   table.row({"signal sd", number(std::sqrt(kSignalVariance)),
              number(std::sqrt(learned.signal_variance))});
-  table.row({"noise sd", number(std::sqrt(kNoise)), number(std::sqrt(learned.noise_variance))});
+  table.row({"noise sd", number(std::sqrt(kNoise)), number(std::sqrt(*learned.noise_variance))});
   table.row({"lengthscale east", number(kLengthscales[0]), number(lengthscales[0])});
   table.row({"lengthscale north", number(kLengthscales[1]), number(lengthscales[1])});
   return table.text();
@@ -67,7 +69,7 @@ struct Resolved {
   models::Predictions predictions;
   models::FitResult fit;
 };
-Resolved solve_again(const Simulated& data, const models::RegressionModel& model,
+Resolved solve_again(const Simulated& data, const models::KernelMachine& model,
                      const std::string& solver, double tolerance, const Console& console) {
   const auto values = models::standardised(model.problem);
   models::FitOptions options;
@@ -93,7 +95,7 @@ struct Promise {
   int iterations;
 };
 
-std::vector<Promise> check_promises(const Simulated& data, const models::RegressionModel& model,
+std::vector<Promise> check_promises(const Simulated& data, const models::KernelMachine& model,
                                     const Console& console) {
   const auto exact = solve_again(data, model, "cholesky", 1e-6, console);
   std::vector<Promise> promises;

@@ -3,11 +3,10 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/format.hpp"
-#include "cli/latent_text.hpp"
 #include "cli/model_text.hpp"
-#include "cli/predict_command.hpp"
 #include "cli/record.hpp"
 #include "cli/row_source.hpp"
+#include "cli/score_text.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/variances.hpp"
 #include "cli/verbs.hpp"
@@ -17,46 +16,59 @@
 namespace mercer::cli {
 namespace {
 
-int evaluate_regression(const EvaluateCommand& command, models::RegressionModel model,
-                        const Console& console) {
+struct EvaluateCommand {
+  RunOptions run;
+  std::string model_path;
+  std::string data_path;
+  data::PredictOptions rows{data::TargetUse::required, false};
+  models::PredictOptions options;
+  std::optional<std::uint64_t> seed;
+};
+
+void refuse_no_variances(const models::KernelMachine& model,
+                         const models::PredictOptions& options) {
+  if (!model.problem.gaussian() && !model.classifies() && options.variance.method == "none")
+    throw InvalidArgument(
+        "the scores of this likelihood need variances; leave --variance none out");
+}
+
+void evaluate(const EvaluateCommand& command, models::KernelMachine model, const Console& console) {
   const Timer timer;
-  const auto& [run, model_path, data_path, rows, given, seed] = command;
-  auto options = given;
-  if (seed) model.method.seed = *seed;
-  RowSource source(data_path, model.schema, rows);
+  refuse_no_variances(model, command.options);
+  if (command.seed) model.method.seed = *command.seed;
+  RowSource source(command.data_path, model.schema, command.rows);
   data::PredictBlock block;
   bool more = source.next(block);
-  if (!more) throw DataError(fmt::format("{}: there are no rows with a target", data_path));
+  if (!more) throw DataError(fmt::format("{}: there are no rows with a target", command.data_path));
+  auto options = command.options;
   options.variance.rows = block.rows();  // at least
-  leave_variances(model, options.variance);
   const models::Predictor predictor(std::move(model), options);
   const auto progress = source.progress(console);
-  models::ScoreKeeper keeper;
+  models::PredictionScores keeper(predictor);
   VarianceRecord variances{predictor.plan().variance};
   auto sample = predictor.row_sample();
   for (; more; more = source.next(block)) {
     const auto predictions = source.predict(predictor, block, sample, progress);
-    keeper.add(block.target, predictions.mean, predictions.sd_obs);
+    keeper.add(predictions, block.target, [&](Index row) { return source.place(block, row); });
     variances.add(predictions);
   }
   variances.error = predictor.sd_error(sample, progress);
   clear_progress_line();
   source.report(console);
   const auto scores = keeper.scores();
-  if (!run.json) {
-    print_out(fmt::format("{} on {} of {}\n\n{}{}", model_path, plural(scores.n, "row"), data_path,
-                          scores_text(scores), variances_text(variances)));
-    return exit_ok;
+  if (!command.run.json) {
+    print_out(fmt::format("{} on {} of {}\n\n{}{}", command.model_path, plural(scores.n(), "row"),
+                          command.data_path, scores_text(scores), variances_text(variances)));
+    return;
   }
   Json json = scores_json(scores);
   put_variances(json, variances);
   json["rows_missing_target"] = source.stream().rows_missing_target();
   json["rows_dropped_missing"] = source.stream().rows_dropped_missing();
-  json["model"] = model_path;
+  json["model"] = command.model_path;
   put(json, "seconds", timer.seconds());
   json["peak_rss_bytes"] = peak_rss_bytes();
   print_json(json);
-  return exit_ok;
 }
 
 }  // namespace
@@ -87,11 +99,10 @@ int run_evaluate(const Words& words) {
   apply(run);
   models::check(options.variance);
   const Console console("evaluate", run.quiet);
-  auto any = load_any_model(model_path);
-  if (auto* latent = std::get_if<models::LatentModel>(&any))
-    return latent_factorisations(
-        [&] { return evaluate_latent(command, std::move(*latent), console); });
-  return evaluate_regression(command, std::get<models::RegressionModel>(std::move(any)), console);
+  auto model = load_model(model_path);
+  explain_factorisations(model.problem.gaussian(),
+                         [&] { evaluate(command, std::move(model), console); });
+  return exit_ok;
 }
 
 }  // namespace mercer::cli

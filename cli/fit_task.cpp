@@ -15,8 +15,42 @@ namespace {
 void refuse_regression_options(const FitCommand& command, const Arguments& arguments) {
   refuse_gaussian_options(arguments,
                           fmt::format("the likelihood {} is not Gaussian", command.likelihood));
-  if (!command.trace.empty() && !command.classifies())
-    throw InvalidArgument("--trace is for classes and for Gaussian noise; leave it out");
+}
+
+// Classes or numbers with Gaussian noise, where the options do not say it.
+void find_task(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
+               const Console& console) {
+  if (command.likelihood != "auto" && command.likelihood != "gaussian") return;
+  const bool regression_only = asks_for_numbers(arguments);
+  const auto& schema = data.schema;
+  if (command.task == "auto" && command.likelihood == "auto" && !regression_only &&
+      models::looks_like_classes(data)) {
+    const auto classes = models::find_classes(data);
+    console.note(fmt::format(
+        "the target {} has {}", data::shown(schema.target),
+        schema.target_levels.empty()
+            ? fmt::format("{} integer values: these are learned as classes "
+                          "(--task regression learns numbers)",
+                          classes.count())
+            : fmt::format("{} text values: these are learned as classes", classes.count())));
+    command.task = "classification";
+    command.likelihood = "bernoulli-logit";
+    refuse_regression_options(command, arguments);
+    return;
+  }
+  if (!schema.target_levels.empty())
+    throw DataError(fmt::format(
+        "the target '{}' holds categories; --task classification learns them, or name a numeric "
+        "column with --target",
+        schema.target));
+  if (command.task == "auto" && regression_only && models::looks_like_classes(data))
+    console.note(
+        fmt::format("the target {} looks like classes, but the options are those of numbers: it is "
+                    "learned as a "
+                    "number (--task classification learns classes)",
+                    data::shown(schema.target)));
+  command.task = "regression";
+  command.likelihood = "gaussian";
 }
 
 }  // namespace
@@ -25,7 +59,7 @@ void add_likelihood_option(Arguments& arguments, std::string& likelihood) {
   std::vector<std::string_view> names;
   for (const auto& info : likelihoods::likelihoods()) names.push_back(info.name);
   arguments.option("--likelihood", "NAME", likelihood,
-                   fmt::format("auto | gaussian | {}", fmt::join(names, " | ")));
+                   fmt::format("auto | {}", fmt::join(names, " | ")));
 }
 
 void check_learning(const FitCommand& command, const Arguments& arguments) {
@@ -78,49 +112,16 @@ void settle_task(FitCommand& command, const Arguments& arguments) {
   command.data.options.text_anywhere = command.classifies();
 }
 
-bool is_latent(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
-               const Console& console) {
-  if (command.likelihood != "auto" && command.likelihood != "gaussian") return true;
-  const bool regression_only = asks_for_numbers(arguments);
-  const auto& schema = data.schema;
-  if (command.task == "auto" && command.likelihood == "auto" && !regression_only &&
-      models::looks_like_classes(data)) {
-    const auto classes = models::find_classes(data);
-    console.note(fmt::format(
-        "the target {} has {}", data::shown(schema.target),
-        schema.target_levels.empty()
-            ? fmt::format("{} integer values: these are learned as classes "
-                          "(--task regression learns numbers)",
-                          classes.count())
-            : fmt::format("{} text values: these are learned as classes", classes.count())));
-    command.task = "classification";
-    command.likelihood = "bernoulli-logit";
-    refuse_regression_options(command, arguments);
-    return true;
-  }
-  if (!schema.target_levels.empty())
-    throw DataError(fmt::format(
-        "the target '{}' holds categories; --task classification learns them, or name a numeric "
-        "column with --target",
-        schema.target));
-  if (command.task == "auto" && regression_only && models::looks_like_classes(data))
-    console.note(
-        fmt::format("the target {} looks like classes, but the options are those of numbers: it is "
-                    "learned as a "
-                    "number (--task classification learns classes)",
-                    data::shown(schema.target)));
-  command.task = "regression";
-  return false;
-}
-
-models::LatentFitOptions latent_options(const FitCommand& command) {
-  models::LatentFitOptions options;
-  options.method = command.fit.method;
-  options.train = command.fit.train;
-  options.standardize = !command.data.raw_scale;
-  options.likelihood = command.likelihood;
-  options.map_only = command.method == "klr";
-  return options;
+void settle_likelihood(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
+                       const Console& console) {
+  find_task(command, arguments, data, console);
+  auto& fit = command.fit;
+  fit.likelihood = command.likelihood;
+  // Classes are those of the whole file, whatever part is learned from.
+  if (command.classifies()) fit.classes = models::find_classes(data);
+  fit.standardize = !command.data.raw_scale;
+  fit.merge = !command.no_merge;
+  fit.mean_only = command.method == "krr" || command.method == "klr";
 }
 
 }  // namespace mercer::cli

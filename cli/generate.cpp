@@ -138,8 +138,7 @@ Generated generate_gp(const GenerateCommand& command, const Console& console) {
   else
     kernel.set_lengthscales(lengthscale);
   if (command.signal_variance) kernel.set_all_variances(*command.signal_variance);
-  const inference::RegressionProblem problem{kernel, command.noise.value_or(0.01),
-                                             inference::MeanKind::zero};
+  const inference::Problem problem{kernel, command.noise.value_or(0.01), inference::MeanKind::zero};
   Rng rng(command.seed, "gp-points");
   out.data.inputs = data::uniform_points(*command.n, d, rng);
   auto draw =
@@ -155,7 +154,7 @@ Generated generate_gp(const GenerateCommand& command, const Console& console) {
     values += fmt::format("{} {:.6g}, ", names[i], std::exp(logs[static_cast<Index>(i)]));
   out.truth =
       fmt::format("kernel {}: {}{}", kernel.text(), values,
-                  command.likelihood.empty() ? fmt::format("noise variance {:.6g}", problem.noise)
+                  command.likelihood.empty() ? fmt::format("noise variance {:.6g}", problem.noise())
                                              : observe(command, out.data));
   return out;
 }

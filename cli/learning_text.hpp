@@ -1,11 +1,12 @@
-// How learning went, in words: what regression and the other likelihoods say alike.
+// How learning went, in words.
 #pragma once
 
 #include <string>
 
 #include "cli/arguments.hpp"
 #include "cli/console.hpp"
-#include "mercer/models/regression.hpp"
+#include "mercer/models/plan.hpp"
+#include "mercer/models/training_report.hpp"
 
 namespace mercer::cli {
 

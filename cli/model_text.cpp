@@ -6,17 +6,15 @@
 #include <cmath>
 #include <numeric>
 
-#include "cli/exit_code.hpp"
 #include "cli/format.hpp"
-#include "mercer/models/hyperparameters.hpp"
 
 namespace mercer::cli {
 namespace {
 
 constexpr std::size_t kLengthscalesShown = 12;
+constexpr std::size_t kClassesShown = 12;
 
-}  // namespace
-
+// A table of lengthscales, shortest first when there are many.
 std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::string>& names) {
   if (leaf.lengthscales.empty()) return "";
   std::vector<std::size_t> order(leaf.lengthscales.size());
@@ -44,17 +42,60 @@ std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::str
                      : "");
 }
 
-std::string hyperparameters_text(const models::RegressionModel& model) {
+// ", noise sd 0.1 (units of y)", or the parameters of another likelihood.
+std::string spread_text(const models::KernelMachine& model, const models::Hyperparameters& values) {
+  if (values.noise_variance)
+    return fmt::format(", noise sd {} (units of {})", number(std::sqrt(*values.noise_variance)),
+                       model.schema.target);
+  std::string text = " (of the latent function)";
+  const auto own = model.problem.likelihood->parameter_names();
+  const Vector logs = model.problem.likelihood->log_parameters();
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const double value = std::exp(logs(static_cast<Index>(i)));
+    text += fmt::format(", {} {}", own[i],
+                        number(own[i] == "scale" ? model.scaling.unscale_width(value) : value));
+  }
+  return text;
+}
+
+}  // namespace
+
+models::KernelMachine load_model(const std::string& path) {
+  return io_errors_as(exit_model, [&] { return models::KernelMachine::load(path); });
+}
+
+std::string model_text(const models::KernelMachine& model) {
+  const bool gaussian = model.problem.gaussian();
+  const std::string kind =
+      model.mean_only ? (gaussian ? "kernel ridge regression" : "kernel logistic regression")
+      : gaussian      ? "Gaussian process"
+                      : "Gaussian process, Laplace's approximation";
+  return fmt::format("{}, kernel {}{}{}", kind, model.problem.kernel.text(),
+                     gaussian ? fmt::format(", mean {}", to_string(model.problem.mean)) : "",
+                     model.num_functions() > 1 ? ", one class against the rest" : "");
+}
+
+std::string likelihood_text(const models::KernelMachine& model) {
+  std::string text = model.problem.likelihood->text();
+  if (!model.classifies()) return text;
+  auto labels = model.classes.labels;
+  const auto hidden = labels.size() > kClassesShown ? labels.size() - kClassesShown : 0;
+  labels.resize(labels.size() - hidden);
+  return fmt::format("{}, {} classes: {}{}", text, model.classes.count(), fmt::join(labels, ", "),
+                     hidden > 0 ? fmt::format(" and {} more", hidden) : "");
+}
+
+std::string hyperparameters_text(const models::KernelMachine& model) {
   const auto values = models::original(model.problem, model.scaling);
   const auto names = model.schema.encoded_names();
-  std::string text = fmt::format("Parameters   signal sd {}, noise sd {} (units of {})\n",
-                                 number(std::sqrt(values.signal_variance)),
-                                 number(std::sqrt(values.noise_variance)), model.schema.target);
+  std::string text =
+      fmt::format("Parameters   signal sd {}{}\n", number(std::sqrt(values.signal_variance)),
+                  spread_text(model, values));
   for (const auto& leaf : values.leaves) text += leaf_text(leaf, names);
   return text;
 }
 
-std::vector<std::string> trend_left_out(const models::RegressionModel& model) {
+std::vector<std::string> trend_left_out(const models::KernelMachine& model) {
   const auto names = model.schema.encoded_names();
   std::vector<std::string> out;
   for (const Index input : model.problem.trend_left_out)
@@ -62,38 +103,24 @@ std::vector<std::string> trend_left_out(const models::RegressionModel& model) {
   return out;
 }
 
-std::string certificate_text(const models::RegressionModel& model) {
+std::string certificate_text(const models::KernelMachine& model) {
+  const auto& c = model.certificate;
+  if (!c.rigorous)
+    return fmt::format(
+        "Certificate  the residual at the mode is {}; this likelihood is not log-concave, so the\n"
+        "             mode is a local one and there is no bound\n",
+        number(c.residual.maxCoeff(), 3));
   const bool everywhere =
       model.problem.kernel.stationary() && model.problem.mean == inference::MeanKind::zero;
+  if (!model.problem.gaussian())
+    return fmt::format(
+        "Certificate  every latent mean {}is within {} of the one at the exact mode\n",
+        everywhere ? "" : "at the training points ", number(c.mean_error_bound, 3));
   return fmt::format(
       "Certificate  {} is within {} of the exact one (units of {});\n"
       "             relative residual {}\n",
       everywhere ? "every predicted mean" : "every mean at the training points",
-      number(model.certificate.mean_error_bound, 3), model.schema.target,
-      number(model.certificate.relative_residual, 3));
-}
-
-void leave_variances(const models::RegressionModel& model, models::VarianceOptions& options) {
-  if (model.mean_only && options.method == "auto" && options.joint_samples == 0)
-    options.method = "none";
-}
-
-std::string scores_text(const models::RegressionScores& scores) {
-  Table table("lrl", {"score", "value", ""});
-  table.row({"rmse", number(scores.rmse), "root mean squared error"});
-  table.row({"mae", number(scores.mae), "mean absolute error"});
-  table.row({"smse", scores.smse ? number(*scores.smse) : "none",
-             scores.smse ? "squared error over the variance of the target"
-                         : "squared error over the variance of the target, which does not vary"});
-  if (!scores.has_sd) return table.text();
-  table.row({"nll", number(scores.nll), "mean negative log density"});
-  if (std::isfinite(scores.crps))
-    table.row({"crps", number(scores.crps), "continuous ranked probability score"});
-  table.row({"coverage90", fmt::format("{:.1f} %", 100 * scores.coverage90),
-             "of targets inside the 90 % interval"});
-  table.row({"coverage95", fmt::format("{:.1f} %", 100 * scores.coverage95),
-             "of targets inside the 95 % interval"});
-  return table.text();
+      number(c.mean_error_bound, 3), model.schema.target, number(c.relative_residual, 3));
 }
 
 }  // namespace mercer::cli

@@ -1,23 +1,46 @@
-// A model and its scores in words: shared by fit, info, evaluate and demo.
+// A model in words: shared by fit, info, predict and demo.
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "cli/exit_code.hpp"
+#include "mercer/core/error.hpp"
 #include "mercer/models/hyperparameters.hpp"
-#include "mercer/models/regression.hpp"
-#include "mercer/models/scores.hpp"
+#include "mercer/models/kernel_machine.hpp"
 
 namespace mercer::cli {
 
-/// A table of lengthscales, shortest first when there are many.
-std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::string>& names);
+inline constexpr const char* kNoBound =
+    "the likelihood is not log-concave: the mode is a local one";
+
+/// Of any format version. A file that cannot be opened is exit code 6 like one that cannot be read.
+models::KernelMachine load_model(const std::string& path);
+
+/// "Gaussian process, kernel rbf, mean zero", "kernel logistic regression, kernel rbf, ...".
+std::string model_text(const models::KernelMachine& model);
+/// "gaussian", "bernoulli-logit, 2 classes: 0, 1", "poisson".
+std::string likelihood_text(const models::KernelMachine& model);
 /// Signal, noise and lengthscales in the units of the data, with the names of the inputs.
-std::string hyperparameters_text(const models::RegressionModel& model);
+std::string hyperparameters_text(const models::KernelMachine& model);
 /// Names of the inputs that a linear trend does without, because others say the same.
-std::vector<std::string> trend_left_out(const models::RegressionModel& model);
-std::string certificate_text(const models::RegressionModel& model);
-std::string scores_text(const models::RegressionScores& scores);
-/// Such a model is predicted without variances unless they are asked for.
-void leave_variances(const models::RegressionModel& model, models::VarianceOptions& options);
+std::vector<std::string> trend_left_out(const models::KernelMachine& model);
+std::string certificate_text(const models::KernelMachine& model);
+
+/// Runs `body`; what mends a factorisation that fails in it is said for likelihoods without
+/// --noise.
+template <class Body>
+auto explain_factorisations(bool gaussian, Body&& body) {
+  try {
+    return body();
+  } catch (const NotPositiveDefinite& error) {
+    if (gaussian) throw;
+    throw Failure(
+        exit_tolerance,
+        std::string(error.what()) +
+            " (the latent function varies too much for double precision: a smaller "
+            "--signal-variance, a shorter --lengthscale or a rougher --kernel mend that)");
+  }
+}
 
 }  // namespace mercer::cli

@@ -9,7 +9,7 @@
 #include "cli/verbs.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
-#include "mercer/models/merging.hpp"
+#include "mercer/models/scaled_data.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -47,9 +47,9 @@ std::string plan_text(const models::Plan& plan) {
 }
 
 Json plan_record(const PlanCommand& command, const models::Plan& plan, const data::Dataset& data,
-                 bool latent) {
+                 bool for_fit) {
   Json json = {{"n", plan.n}, {"d", plan.d}, {"for", command.verb}, {"task", command.fit.task}};
-  if (latent) json["likelihood"] = likelihoods::make(command.fit.likelihood)->text();
+  if (for_fit) json["likelihood"] = likelihoods::make(command.fit.likelihood)->text();
   json.update(plan_json(plan));
   if (command.purpose() == models::PlanFor::predict) json["variance"] = plan.variance;
   json["data"] = data_json(data, command.fit.data.path);
@@ -72,7 +72,7 @@ void add_plan_options(Arguments& arguments, PlanCommand& command) {
   add_run_options(arguments, fit.run);
 }
 
-// What learns nothing is about numbers, whatever fit would take the target for.
+// Without learning the plan is always for regression, even when fit would learn classes.
 void settle_numbers(PlanCommand& command, const Arguments& arguments) {
   auto& fit = command.fit;
   for (const auto& [option, given, numbers] :
@@ -91,19 +91,18 @@ void settle_numbers(PlanCommand& command, const Arguments& arguments) {
       command.verb);
 }
 
-models::Plan plan_numbers(const PlanCommand& command, const data::Dataset& data) {
-  const auto& fit = command.fit;
+models::Plan make_plan(PlanCommand& command, const Arguments& arguments, const data::Dataset& data,
+                       const Console& console) {
+  auto& fit = command.fit;
+  if (command.verb == "fit") {
+    settle_likelihood(fit, arguments, data, console);
+    return models::plan_fit(data, fit.fit);
+  }
   const auto& method = fit.fit.method;
-  auto [scaling, rows] = models::scale(data, !fit.data.raw_scale);
+  const auto [scaling, rows] = models::scale(data, !fit.data.raw_scale);
   const auto problem = models::start_problem(method, data.schema, rows.x, rows.y);
-  if (command.verb == "fit" && !fit.no_merge) rows = models::merge_replicates(std::move(rows));
-  return models::make_plan(problem.kernel, rows.noise.at(problem.noise).harmonic_mean(), rows.x,
+  return models::make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(), rows.x,
                            method, fit.fit.train, command.purpose());
-}
-
-models::Plan plan_latent(const FitCommand& fit, const data::Dataset& data) {
-  return models::plan_latent_fit(data, latent_options(fit),
-                                 fit.classifies() ? models::find_classes(data) : models::Classes());
 }
 
 }  // namespace
@@ -129,10 +128,9 @@ int run_plan(const Words& words) {
     settle_numbers(command, arguments);
   const Console console("plan", fit.run.quiet);
   const auto data = read(fit.data, console);
-  const bool latent = command.verb == "fit" && is_latent(fit, arguments, data, console);
-  const auto plan = latent ? plan_latent(fit, data) : plan_numbers(command, data);
+  const auto plan = make_plan(command, arguments, data, console);
   if (fit.run.json)
-    print_json(plan_record(command, plan, data, latent));
+    print_json(plan_record(command, plan, data, command.verb == "fit"));
   else
     print_out(plan_text(plan));
   return exit_ok;

@@ -8,7 +8,6 @@
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/format.hpp"
-#include "cli/latent_text.hpp"
 #include "cli/model_text.hpp"
 #include "cli/prediction_sink.hpp"
 #include "cli/record.hpp"
@@ -23,23 +22,67 @@
 namespace mercer::cli {
 namespace {
 
-// Of predictions, or of none for the names.
-std::vector<PredictionColumn> columns_of(const models::Predictions& p,
-                                         const models::VarianceOptions& options) {
-  std::vector<PredictionColumn> columns = {{"mean", p.mean}};
-  if (options.method != "none")
-    columns.insert(columns.end(), {{"sd_latent", p.sd_latent},
-                                   {"sd_obs", p.sd_obs},
-                                   {"q05", p.quantile(0.05)},
-                                   {"q95", p.quantile(0.95)}});
-  columns.push_back({"error_bound", p.error_bound});
-  for (Index s = 0; s < options.joint_samples; ++s)
-    columns.push_back({fmt::format("sample_{}", s + 1),
-                       s < p.samples.cols() ? Vector(p.samples.col(s)) : Vector()});
-  return columns;
+Vector part(const Matrix& m, Index c) { return c < m.cols() ? Vector(m.col(c)) : Vector(); }
+
+// "_label" of a class where every class has a function of its own.
+std::string suffix(const models::KernelMachine& model, Index c) {
+  return model.num_functions() == 1 ? "" : "_" + model.classes.labels[static_cast<std::size_t>(c)];
 }
 
-Json execute(const PredictCommand& command, models::RegressionModel model, const Console& console,
+void add_numbers(const models::KernelMachine& model, const models::Predictions& p, bool with_sd,
+                 std::vector<PredictionColumn>& out) {
+  out = {{"mean", p.mean}};
+  if (with_sd)
+    out.insert(out.end(), {{"sd_latent", part(p.latent_sd, 0)},
+                           {"sd_obs", p.sd_obs},
+                           {"q05", p.q05},
+                           {"q95", p.q95}});
+  if (!model.problem.gaussian()) out.push_back({"latent_mean", part(p.latent_mean, 0)});
+  if (model.certificate.rigorous) out.push_back({"error_bound", part(p.error_bound, 0)});
+}
+
+void add_classes(const models::KernelMachine& model, const models::Predictions& p, bool with_sd,
+                 std::vector<PredictionColumn>& out) {
+  for (Index c = 0; c < model.classes.count(); ++c)
+    out.push_back({"probability_" + model.classes.labels[static_cast<std::size_t>(c)],
+                   part(p.probabilities, c)});
+  for (Index c = 0; c < model.num_functions(); ++c) {
+    out.push_back({"latent_mean" + suffix(model, c), part(p.latent_mean, c)});
+    if (with_sd) out.push_back({"latent_sd" + suffix(model, c), part(p.latent_sd, c)});
+  }
+  Vector bound = p.rows() > 0 ? Vector(p.error_bound.rowwise().maxCoeff()) : Vector();
+  out.push_back({"error_bound", std::move(bound)});
+}
+
+// The numbers of a block; of none for the names. `label` stands before them for classes.
+std::vector<PredictionColumn> columns_of(const models::Predictor& predictor,
+                                         const models::Predictions& p, Index draws) {
+  const auto& model = predictor.model();
+  const bool with_sd = predictor.plan().variance != "none";
+  std::vector<PredictionColumn> out;
+  if (model.classifies())
+    add_classes(model, p, with_sd, out);
+  else
+    add_numbers(model, p, with_sd, out);
+  for (Index c = 0; c < model.num_functions(); ++c)
+    for (Index s = 0; s < draws; ++s)
+      out.push_back(
+          {fmt::format("sample_{}{}", s + 1, suffix(model, c)), part(p.samples, c * draws + s)});
+  return out;
+}
+
+std::vector<std::string> labels_of(const models::KernelMachine& model,
+                                   const Matrix& probabilities) {
+  std::vector<std::string> out;
+  for (Index i = 0; i < probabilities.rows(); ++i) {
+    Index best = 0;
+    probabilities.row(i).maxCoeff(&best);
+    out.push_back(model.classes.labels[static_cast<std::size_t>(best)]);
+  }
+  return out;
+}
+
+Json execute(const PredictCommand& command, models::KernelMachine model, const Console& console,
              PredictionTotals& totals) {
   const Timer timer;
   if (command.seed) model.method.seed = *command.seed;
@@ -50,14 +93,19 @@ Json execute(const PredictCommand& command, models::RegressionModel model, const
   auto options = command.options;
   options.variance.rows = block.rows();  // at least
   const models::Predictor predictor(std::move(model), options);
+  const auto& fitted = predictor.model();
+  const Index draws = options.variance.joint_samples;
   totals.variances.method = predictor.plan().variance;
-  PredictionSink sink(command, predictor.model().schema,
-                      columns_of(models::Predictions(), command.options.variance));
+  if (!fitted.problem.gaussian()) totals.of = "latent mean";
+  if (!fitted.certificate.rigorous) totals.largest_bound.reset();
+  PredictionSink sink(command, fitted.schema, columns_of(predictor, {}, draws),
+                      fitted.classifies());
   const auto progress = source.progress(console);
   auto sample = predictor.row_sample();
   for (; more; more = source.next(block)) {
     const auto predictions = source.predict(predictor, block, sample, progress);
-    sink.add(block.inputs, columns_of(predictions, command.options.variance));
+    sink.add(block.inputs, columns_of(predictor, predictions, draws),
+             labels_of(fitted, predictions.probabilities));
     totals.add(predictions);
   }
   totals.variances.error = predictor.sd_error(sample, progress);
@@ -133,15 +181,12 @@ int run_predict(const Words& words) {
   solver_check.solver = command.options.solver;
   models::check(solver_check);
   const Console console("predict", command.run.quiet);
-  auto model = load_any_model(command.model_path);
-  if (auto* latent = std::get_if<models::LatentModel>(&model))
-    return latent_factorisations(
-        [&] { return predict_latent(command, std::move(*latent), console); });
-  auto regression = std::get<models::RegressionModel>(std::move(model));
-  leave_variances(regression, command.options.variance);
-  PredictionTotals totals;
-  Json columns = execute(command, std::move(regression), console, totals);
-  report(command, totals, columns, console);
+  auto model = load_model(command.model_path);
+  explain_factorisations(model.problem.gaussian(), [&] {
+    PredictionTotals totals;
+    const Json columns = execute(command, std::move(model), console, totals);
+    report(command, totals, columns, console);
+  });
   return exit_ok;
 }
 

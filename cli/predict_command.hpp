@@ -3,8 +3,7 @@
 
 #include "cli/console.hpp"
 #include "cli/shared_options.hpp"
-#include "mercer/data/predict_stream.hpp"
-#include "mercer/models/latent.hpp"
+#include "mercer/models/predictor.hpp"
 
 namespace mercer::cli {
 
@@ -20,20 +19,5 @@ struct PredictCommand {
   bool with_inputs = false;
   bool drop_missing = false;
 };
-
-/// The rest of `predict` and of `evaluate` for a model with a likelihood that is not Gaussian.
-int predict_latent(const PredictCommand& command, models::LatentModel model,
-                   const Console& console);
-
-struct EvaluateCommand {
-  RunOptions run;
-  std::string model_path;
-  std::string data_path;
-  data::PredictOptions rows{data::TargetUse::required, false};
-  models::PredictOptions options;
-  std::optional<std::uint64_t> seed;
-};
-int evaluate_latent(const EvaluateCommand& command, models::LatentModel model,
-                    const Console& console);
 
 }  // namespace mercer::cli

@@ -4,7 +4,7 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/format.hpp"
-#include "cli/latent_text.hpp"
+#include "cli/model_text.hpp"
 #include "mercer/core/memory.hpp"
 
 namespace mercer::cli {

@@ -48,11 +48,9 @@ struct PredictionTotals {
   std::int64_t matvecs = 0;
   double seconds = 0;
 
-  /// A block of them, from either kind of model.
-  template <class Predictions>
-  void add(const Predictions& predictions) {
-    rows += predictions.error_bound.rows();
-    if (largest_bound && predictions.error_bound.size() > 0)
+  void add(const models::Predictions& predictions) {
+    rows += predictions.rows();
+    if (largest_bound && predictions.rows() > 0)
       largest_bound = std::max(*largest_bound, predictions.error_bound.maxCoeff());
     variances.add(predictions);
     clamped += predictions.clamped_variances;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cli/exit_code.hpp"
+#include "cli/model_text.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 Json values_json(const models::Hyperparameters& values) {
   Json json;
   put(json, "signal_variance", values.signal_variance);
-  put(json, "noise_variance", values.noise_variance);
+  if (values.noise_variance) put(json, "noise_variance", *values.noise_variance);
   json["lengthscales"] = values.lengthscales();
   json["leaves"] = Json::array();
   for (const auto& leaf : values.leaves) {
@@ -77,8 +78,7 @@ Json plan_json(const models::Plan& plan) {
   return json;
 }
 
-Json hyperparameters_json(const inference::RegressionProblem& problem,
-                          const data::Scaling& scaling) {
+Json hyperparameters_json(const inference::Problem& problem, const data::Scaling& scaling) {
   Json json = values_json(models::original(problem, scaling));
   Json scaled = values_json(models::standardised(problem));
   Json parameters = Json::object();
@@ -120,38 +120,38 @@ Json likelihood_json(const models::LikelihoodValue& likelihood,
   return json;
 }
 
-Json certificate_json(const models::Certificate& certificate) {
+Json certificate_json(const models::KernelMachine& model) {
+  const auto& c = model.certificate;
+  const bool gaussian = model.problem.gaussian();
   Json json;
-  put(json, "relative_residual", certificate.relative_residual);
-  put(json, "mean_error_bound", certificate.mean_error_bound);
-  put(json, "residual_norm", certificate.residual_norm);
-  put(json, "trend_defect", certificate.trend_defect);
-  put(json, "trend_residual", certificate.trend_residual);
-  put(json, "weighted_residual", certificate.weighted_residual);
+  if (gaussian) put(json, "relative_residual", c.relative_residual);
+  if (c.rigorous) {
+    put(json, "mean_error_bound", c.mean_error_bound);
+  } else {
+    json["mean_error_bound"] = nullptr;
+    json["mean_error_bound_reason"] = kNoBound;
+  }
+  if (gaussian) {
+    put(json, "residual_norm", c.residual_norm);
+    put(json, "trend_defect", c.trend_defect);
+    put(json, "trend_residual", c.trend_residual);
+    put(json, "weighted_residual", c.residual(0));
+  } else {
+    put(json, "residual", c.residual.maxCoeff());
+  }
+  json["of"] = gaussian ? "the mean" : "the latent mean, against the exact mode";
   return json;
 }
 
-Json scores_json(const models::RegressionScores& scores) {
-  Json json;
-  json["n"] = scores.n;
-  put(json, "rmse", scores.rmse);
-  put(json, "mae", scores.mae);
-  if (scores.smse) {
-    put(json, "smse", *scores.smse);
-  } else {
-    json["smse"] = nullptr;
-    json["smse_reason"] = "the targets do not vary: there is no variance to compare with";
-  }
-  for (const auto& [name, value] : {std::pair("nll", scores.nll),
-                                    {"crps", scores.crps},
-                                    {"coverage90", scores.coverage90},
-                                    {"coverage95", scores.coverage95}})
-    if (scores.has_sd)
-      put(json, name, value);
-    else
-      json[name] = nullptr;
-  if (!scores.has_sd) json["nll_reason"] = "--variance none: there is no predictive distribution";
-  return json;
+void put_model(Json& json, const models::KernelMachine& model) {
+  json["task"] = model.classifies() ? "classification" : "regression";
+  json["method"] = model.method_name();
+  json["likelihood"] = model.problem.likelihood->text();
+  if (model.classifies()) json["classes"] = model.classes.labels;
+  if (model.num_functions() > 1) json["multiclass"] = "one-vs-rest";
+  json["kernel"] = model.problem.kernel.text();
+  json["mean"] = std::string(to_string(model.problem.mean));
+  json["trend_left_out"] = trend_left_out(model);
 }
 
 void put_method(Json& json, const models::Plan& plan, const preconditioners::BuildReport& built) {

@@ -7,8 +7,9 @@
 
 #include "mercer/data/dataset.hpp"
 #include "mercer/models/hyperparameters.hpp"
-#include "mercer/models/regression.hpp"
-#include "mercer/models/scores.hpp"
+#include "mercer/models/kernel_machine.hpp"
+#include "mercer/models/plan.hpp"
+#include "mercer/models/training_report.hpp"
 
 namespace mercer::cli {
 
@@ -22,14 +23,14 @@ void print_json(const Json& json);
 Json data_json(const data::Dataset& data, const std::string& path);
 Json plan_json(const models::Plan& plan);
 /// Original units at the top, "standardised" below.
-Json hyperparameters_json(const inference::RegressionProblem& problem,
-                          const data::Scaling& scaling);
+Json hyperparameters_json(const inference::Problem& problem, const data::Scaling& scaling);
 /// `names` are those of the parameters that the gradient is in the logarithms of; a likelihood is a
 /// density, so it has units: those of the standardised or of the raw target.
 Json likelihood_json(const models::LikelihoodValue& likelihood,
                      const std::vector<std::string>& names, bool standardised);
-Json certificate_json(const models::Certificate& certificate);
-Json scores_json(const models::RegressionScores& scores);
+Json certificate_json(const models::KernelMachine& model);
+/// task, method, likelihood, classes, kernel and mean.
+void put_model(Json& json, const models::KernelMachine& model);
 
 /// The gradients that learning by solves took.
 Json gradient_steps_json(const std::vector<models::TrainStep>& history);

@@ -48,16 +48,6 @@ models::Predictions RowSource::predict(const models::Predictor& predictor,
   }
 }
 
-models::LatentPredictions RowSource::predict(const models::LatentPredictor& predictor,
-                                             const data::PredictBlock& block,
-                                             const models::ProgressCallback& progress) const {
-  try {
-    return predictor.predict(block.inputs, progress);
-  } catch (const models::PredictionOverflow& error) {
-    throw DataError(fmt::format("{}: {}", place(block, error.row), error.reason));
-  }
-}
-
 models::ProgressCallback RowSource::progress(const Console& console) const {
   return [this, show = console.progress()](const models::Progress& inner) {
     const double share =

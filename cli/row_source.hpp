@@ -5,7 +5,7 @@
 
 #include "cli/console.hpp"
 #include "mercer/data/predict_stream.hpp"
-#include "mercer/models/latent.hpp"
+#include "mercer/models/predictor.hpp"
 
 namespace mercer::cli {
 
@@ -24,9 +24,6 @@ class RowSource {
   models::Predictions predict(const models::Predictor& predictor, const data::PredictBlock& block,
                               models::RowSample& sample,
                               const models::ProgressCallback& progress) const;
-  models::LatentPredictions predict(const models::LatentPredictor& predictor,
-                                    const data::PredictBlock& block,
-                                    const models::ProgressCallback& progress) const;
 
   /// Progress over the whole file, whatever a single block reports.
   models::ProgressCallback progress(const Console& console) const;

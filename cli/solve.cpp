@@ -1,4 +1,6 @@
 // mercer solve: one linear system H a = y with fixed hyperparameters, and how good its solution is.
+#include "mercer/models/solve.hpp"
+
 #include <fmt/format.h>
 
 #include "cli/exit_code.hpp"

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/latent_text.hpp"
+#include <cmath>
+
 #include "cli/row_source.hpp"
 #include "mercer/core/atomic_file.hpp"
 
@@ -26,12 +27,12 @@ Vector joined(const std::vector<data::PredictBlock>& blocks,
 
 // All rows of a file in one block, each block of it checked on the way.
 data::PredictBlock read_rows(const std::string& file, const data::Schema& schema,
-                             const BlockCheck& check = {}) {
+                             const BlockCheck& check) {
   RowSource source(file, schema, {data::TargetUse::required, false});
   std::vector<data::PredictBlock> blocks;
   Index n = 0;
   for (data::PredictBlock block; source.next(block); n += block.rows()) {
-    if (check) check(source, block);
+    check(source, block);
     blocks.push_back(block);
   }
   if (n == 0) throw DataError(fmt::format("{}: there are no rows with a target", file));
@@ -49,6 +50,20 @@ data::PredictBlock read_rows(const std::string& file, const data::Schema& schema
   return out;
 }
 
+std::string known(double value) {
+  return std::isfinite(value) ? fmt::format("{:.10g}", value) : "";
+}
+
+std::string line(const models::TracePoint& point) {
+  const auto begin = fmt::format("{},{:.6g},", point.step, point.seconds);
+  if (const auto& s = point.scores.classes)
+    return begin + fmt::format("{:.10g},{:.10g},{:.10g},{}\n", s->error_rate, s->nll, s->brier,
+                               s->auc ? known(*s->auc) : "");
+  const auto& s = *point.scores.numbers;
+  return begin + fmt::format("{:.10g},{:.10g},{},{},{:.6g}\n", s.rmse, s.mae, known(s.nll),
+                             known(s.crps), s.coverage90);
+}
+
 }  // namespace
 
 // The whole file each time: it is short, and a run that is killed leaves all its steps.
@@ -59,34 +74,21 @@ void TraceFile::add(const std::string& line) {
   file.commit();
 }
 
-Trace::Trace(std::string path, const std::string& validation, const data::Schema& schema)
-    : file_(std::move(path), "step,seconds,rmse,mae,nll,crps,coverage90\n") {
-  auto rows = read_rows(validation, schema);
-  validation_.inputs = std::move(rows.inputs);
-  validation_.target = std::move(rows.target);
-  validation_.noise = std::move(rows.noise);
-  validation_.on_step = [this](const models::TracePoint& point) {
-    const auto& s = point.scores;
-    file_.add(fmt::format("{},{:.6g},{:.10g},{:.10g},{:.10g},{:.10g},{:.6g}\n", point.step,
-                          point.seconds, s.rmse, s.mae, s.nll, s.crps, s.coverage90));
-  };
-}
-
-LatentTrace::LatentTrace(std::string path, const std::string& validation,
-                         const data::Schema& schema, const models::Classes& classes)
-    : file_(std::move(path), "step,seconds,error_rate,nll,brier,auc\n") {
+Trace::Trace(std::string path, const std::string& validation, const data::Schema& schema,
+             const models::FitOptions& options)
+    : file_(std::move(path), options.classes.count() > 0
+                                 ? "step,seconds,error_rate,nll,brier,auc\n"
+                                 : "step,seconds,rmse,mae,nll,crps,coverage90\n") {
+  const auto likelihood = likelihoods::make(options.likelihood);
   auto rows =
       read_rows(validation, schema, [&](const RowSource& source, const data::PredictBlock& block) {
-        class_places(classes, block.target, [&](Index row) { return source.place(block, row); });
+        models::check_targets(options.classes, *likelihood, block.target,
+                              [&](Index row) { return source.place(block, row); });
       });
   validation_.inputs = std::move(rows.inputs);
   validation_.target = std::move(rows.target);
-  validation_.on_step = [this](const models::LatentTracePoint& point) {
-    const auto& s = point.scores;
-    file_.add(fmt::format("{},{:.6g},{:.10g},{:.10g},{:.10g},{}\n", point.step, point.seconds,
-                          s.error_rate, s.nll, s.brier,
-                          s.auc ? fmt::format("{:.10g}", *s.auc) : ""));
-  };
+  validation_.noise = std::move(rows.noise);
+  validation_.on_step = [this](const models::TracePoint& point) { file_.add(line(point)); };
 }
 
 }  // namespace mercer::cli

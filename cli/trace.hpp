@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "mercer/models/latent.hpp"
+#include "mercer/models/fit.hpp"
 
 namespace mercer::cli {
 
@@ -19,11 +19,12 @@ class TraceFile {
   std::string path_, lines_;
 };
 
-/// Of numbers with Gaussian noise.
 class Trace {
  public:
   /// Scores on the rows of the file `validation`, found by the columns of `schema`, go to `path`.
-  Trace(std::string path, const std::string& validation, const data::Schema& schema);
+  /// Throws DataError naming the row of a target that this fit cannot observe.
+  Trace(std::string path, const std::string& validation, const data::Schema& schema,
+        const models::FitOptions& options);
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
@@ -32,22 +33,6 @@ class Trace {
  private:
   TraceFile file_;
   models::Validation validation_;
-};
-
-/// Of classes.
-class LatentTrace {
- public:
-  /// Throws DataError naming the row of `validation` that has none of these classes.
-  LatentTrace(std::string path, const std::string& validation, const data::Schema& schema,
-              const models::Classes& classes);
-  LatentTrace(const LatentTrace&) = delete;
-  LatentTrace& operator=(const LatentTrace&) = delete;
-
-  const models::LatentValidation& validation() const { return validation_; }
-
- private:
-  TraceFile file_;
-  models::LatentValidation validation_;
 };
 
 }  // namespace mercer::cli

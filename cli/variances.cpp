@@ -35,13 +35,6 @@ void VarianceRecord::add(const models::Predictions& predictions) {
   raise(bound, predictions.sd_error_bound);
 }
 
-void VarianceRecord::add(const models::LatentPredictions& predictions) {
-  method = predictions.variance;
-  raise(bound, predictions.sd_error_bound);
-  if (predictions.sd_error && (!error || predictions.sd_error->largest > error->largest))
-    error = predictions.sd_error;
-}
-
 std::string variances_sentence(const VarianceRecord& record) {
   if (record.bound) return "";
   std::string text = record.method == "vecchia"

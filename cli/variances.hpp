@@ -4,7 +4,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/record.hpp"
-#include "mercer/models/latent.hpp"
+#include "mercer/models/predictor.hpp"
 
 namespace mercer::cli {
 
@@ -18,8 +18,6 @@ struct VarianceRecord {
 
   /// A block of a stream; what was measured on it is for the end of the stream.
   void add(const models::Predictions& predictions);
-  /// A block with its method and what was measured on it.
-  void add(const models::LatentPredictions& predictions);
 };
 
 /// A sentence about approximate variances, and the same as lines of a text; nothing is said of

@@ -12,9 +12,8 @@ int main() {
   Rng noise(4, "noise");
   for (Index i = 0; i < y.size(); ++i) y[i] += 0.1 * noise.normal();
 
-  inference::RegressionProblem problem{.kernel = kernels::Kernel::parse("matern52", 2),
-                                       .noise = 0.05,
-                                       .mean = inference::MeanKind::constant};
+  inference::Problem problem(kernels::Kernel::parse("matern52", 2), 0.05,
+                             inference::MeanKind::constant);
   const auto here = inference::exact_evidence(problem, {x, y}, /*with_gradient=*/true);
   std::printf("log marginal likelihood %.6f\n", here.value);
 

@@ -21,7 +21,7 @@ int main() {
 
   const auto path = (std::filesystem::temp_directory_path() / "mercer-example-05.mcr").string();
   result.model.save(path);
-  const models::Predictor predictor(models::RegressionModel::load(path), {});
+  const models::Predictor predictor(models::KernelMachine::load(path), {});
   std::filesystem::remove(path);
   const auto predictions = predictor.predict(test.inputs);
 

@@ -29,17 +29,18 @@ int main() {
   const auto test = sectors(200, 2);
 
   const auto classes = models::find_classes(train);
-  models::LatentFitOptions options;
+  models::FitOptions options;
   options.likelihood = "bernoulli-logit";
   options.method.kernel = "matern52:iso";
   options.train.restarts = 0;
-  const auto fit = models::fit_latent(train, options, classes);
+  options.classes = classes;
+  const auto fit = models::fit(train, options);
   std::printf("%d classes, log evidence %.2f\n", static_cast<int>(classes.count()),
               fit.likelihood.value);
   std::printf("every latent mean is within %.1e of the one at the exact mode\n",
               fit.model.certificate.mean_error_bound);
 
-  const models::LatentPredictor predictor(fit.model, {});
+  const models::Predictor predictor(fit.model, {});
   const auto p = predictor.predict(test.inputs);
   std::vector<Index> truth;
   for (const double y : test.target) truth.push_back(*classes.find(y));

@@ -10,8 +10,7 @@
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/models/array_file.hpp"
-#include "mercer/models/latent.hpp"
-#include "mercer/models/regression.hpp"
+#include "mercer/models/kernel_machine.hpp"
 
 namespace {
 
@@ -71,15 +70,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 1) return 0;
   const bool seal = data[0] % 2 == 1;
   const auto* text = reinterpret_cast<const char*>(data) + 1;
-  const std::uint32_t version = 1 + data[0] / 2 % 3;
+  const std::uint32_t version = 1 + data[0] / 2 % 4;
   const std::string bytes = seal ? sealed(text, size - 1, version) : std::string(text, size - 1);
   try {
     const std::vector<unsigned char> copy(bytes.begin(), bytes.end());  // exact bounds for ASan
     auto file = mercer::models::parse_array_file(copy, "fuzz", "model");
-    if (file.version < 3)
-      mercer::models::RegressionModel::from_file(std::move(file), "fuzz");
-    else
-      mercer::models::LatentModel::from_file(std::move(file), "fuzz");
+    mercer::models::KernelMachine::from_file(std::move(file), "fuzz");
   } catch (const mercer::ModelFileError&) {  // refused with a sentence: fine
   }
   return 0;

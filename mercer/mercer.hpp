@@ -10,17 +10,20 @@
 #include "mercer/studies/simulate.hpp"  // draws from a Gaussian process
 
 // models: from a table to certified predictions.
-#include "mercer/models/array_file.hpp"       // the container behind model files
-#include "mercer/models/class_scores.hpp"     // error rate, nll, brier, auc, calibration
-#include "mercer/models/classes.hpp"          // which classes a target has
-#include "mercer/models/hyperparameters.hpp"  // in the units of the data
-#include "mercer/models/latent.hpp"           // fit_latent, LatentPredictor: classes, counts
-#include "mercer/models/merging.hpp"          // rows with the same inputs become one
-#include "mercer/models/options.hpp"          // what a user may ask for
-#include "mercer/models/plan.hpp"             // what a run would cost, before it starts
-#include "mercer/models/regression.hpp"       // fit, solve, RegressionModel, Predictor
-#include "mercer/models/scores.hpp"           // rmse, nll, crps, coverage
-#include "mercer/models/sd_error.hpp"         // the measured error of approximate variances
+#include "mercer/models/array_file.hpp"         // the container behind model files
+#include "mercer/models/class_scores.hpp"       // error rate, nll, brier, auc, calibration
+#include "mercer/models/classes.hpp"            // which classes a target has
+#include "mercer/models/fit.hpp"                // fit: from data to a certified model
+#include "mercer/models/hyperparameters.hpp"    // in the units of the data
+#include "mercer/models/kernel_machine.hpp"     // KernelMachine: a fitted model, its file
+#include "mercer/models/merging.hpp"            // rows with the same inputs become one
+#include "mercer/models/options.hpp"            // what a user may ask for
+#include "mercer/models/plan.hpp"               // what a run would cost, before it starts
+#include "mercer/models/prediction_scores.hpp"  // scores of numbers and of classes
+#include "mercer/models/predictor.hpp"          // Predictor: numbers and probabilities
+#include "mercer/models/scores.hpp"             // rmse, nll, crps, coverage
+#include "mercer/models/sd_error.hpp"           // the measured error of approximate variances
+#include "mercer/models/solve.hpp"              // one system with fixed hyperparameters
 #include "mercer/models/version.hpp"
 
 // data: CSV in and out, columns and categories, scaling, splits, simulated data.
@@ -43,14 +46,16 @@
 #include "mercer/inference/exact_laplace.hpp"     // its evidence and exact gradient, for few rows
 #include "mercer/inference/laplace.hpp"           // the mode under any likelihood
 #include "mercer/inference/laplace_gradient.hpp"  // by solves only
-#include "mercer/inference/latent_system.hpp"     // I + W^1/2 K W^1/2
+#include "mercer/inference/laplace_system.hpp"    // I + W^1/2 K W^1/2
 #include "mercer/inference/mean_function.hpp"
 #include "mercer/inference/noise.hpp"     // of each row; what merging takes away
 #include "mercer/inference/pathwise.hpp"  // draws from the posterior that are functions
+#include "mercer/inference/problem.hpp"   // kernel, mean and likelihood
 #include "mercer/inference/speeds.hpp"    // from flops and products to seconds
 #include "mercer/inference/system.hpp"
 
-// likelihoods: how y follows from f, when not by Gaussian noise.
+// likelihoods: how y follows from f.
+#include "mercer/likelihoods/gaussian.hpp"
 #include "mercer/likelihoods/likelihood.hpp"  // make("poisson"), and what inference asks of it
 
 // report: pictures of results.

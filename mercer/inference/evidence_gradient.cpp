@@ -88,8 +88,8 @@ struct EvidenceGradient::Impl {
     if (other) return other.get();
     return automatic() ? sparse.get() : nullptr;
   }
-  void build(const RegressionProblem& problem);
-  bool must_build(const RegressionProblem& problem) const {
+  void build(const Problem& problem);
+  bool must_build(const Problem& problem) const {
     return state.stale ||
            (problem.log_parameters() - state.built_at).lpNorm<Eigen::Infinity>() > kFarFromBuild;
   }
@@ -99,14 +99,14 @@ struct EvidenceGradient::Impl {
     Matrix v;  // empty: the solves themselves
     bool subtract_v = false;
   };
-  ProbeSet draw(const RegressionProblem& problem) const;
+  ProbeSet draw(const Problem& problem) const;
 };
 
-void EvidenceGradient::Impl::build(const RegressionProblem& problem) {
+void EvidenceGradient::Impl::build(const Problem& problem) {
   sparse.reset();
   other.reset();
   built_on = make_operators(problem.kernel, data.x, options.system.op, options.system.precision);
-  const linalg::Diagonal noise = data.noise.at(problem.noise);
+  const linalg::Diagonal noise = data.noise.at(problem.noise());
   const preconditioners::Target target{*built_on.exact, noise, built_on.fast.get()};
   const Index n = data.size();
   if (needs_sparse())
@@ -130,8 +130,7 @@ void EvidenceGradient::Impl::build(const RegressionProblem& problem) {
   state.iterations_when_new = 0;
 }
 
-EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(
-    const RegressionProblem& problem) const {
+EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(const Problem& problem) const {
   const Index n = data.size();
   const auto stream = static_cast<std::uint64_t>(options.fresh ? state.estimates : 0);
   Rng rng(options.seed, "probes", stream);
@@ -156,7 +155,7 @@ EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(
       out.z = prior_draws(problem.kernel, data.x, options.probes, options.seed + stream, rng);
       Matrix e(n, options.probes);
       rng.fill_normal(e);
-      out.z += data.noise.at(problem.noise).vector(n).cwiseSqrt().asDiagonal() * e;
+      out.z += data.noise.at(problem.noise()).vector(n).cwiseSqrt().asDiagonal() * e;
       break;
     }
     case Probes::rademacher:
@@ -182,13 +181,13 @@ EvidenceGradient::EvidenceGradient(const Observations& data, EstimatorOptions op
 }
 EvidenceGradient::~EvidenceGradient() = default;
 
-GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, double tolerance,
+GradientEstimate EvidenceGradient::estimate(const Problem& problem, double tolerance,
                                             int error_passes, const Observer& observer) {
   auto& self = *impl_;
   const auto& system = self.options.system;
   const Index n = self.data.size(), t = self.options.probes;
-  const linalg::Diagonal noise = self.data.noise.at(problem.noise);
-  const Vector slope = self.data.noise.slope(problem.noise).vector(n);
+  const linalg::Diagonal noise = self.data.noise.at(problem.noise());
+  const Vector slope = self.data.noise.slope(problem.noise()).vector(n);
   const Operators k = make_operators(problem.kernel, self.data.x, system.op, system.precision);
 
   GradientEstimate out;
@@ -231,7 +230,7 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
     out.gradient -= 0.5 * approximations::inverse_trace(self.sparse->factor(), problem.kernel,
                                                         self.data.x, slope);
 
-  out.gradient(p) += self.data.replicates.slope(problem.noise);
+  out.gradient(p) += self.data.replicates.slope(problem.noise());
 
   // A contrast of probes has mean zero and, suitably scaled, the variance of the mean.
   const int passes = static_cast<int>(std::min<Index>(error_passes, t - 1));
@@ -271,7 +270,7 @@ GradientEstimate EvidenceGradient::estimate(const RegressionProblem& problem, do
 
 const EvidenceGradient::State& EvidenceGradient::state() const { return impl_->state; }
 
-void EvidenceGradient::resume(State state, const RegressionProblem& like) {
+void EvidenceGradient::resume(State state, const Problem& like) {
   auto& self = *impl_;
   self.state = std::move(state);
   if (self.state.stale) return;

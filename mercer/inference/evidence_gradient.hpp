@@ -67,8 +67,8 @@ class EvidenceGradient {
   /// Solves are carried to `tolerance`; stopped by the observer, there is no gradient.
   /// `error_passes` further passes over the tiles measure the
   /// standard errors, with so many degrees of freedom each (at most probes - 1).
-  GradientEstimate estimate(const RegressionProblem& problem, double tolerance,
-                            int error_passes = 0, const Observer& observer = {});
+  GradientEstimate estimate(const Problem& problem, double tolerance, int error_passes = 0,
+                            const Observer& observer = {});
 
   /// What the next estimate depends on besides its arguments, to resume from.
   struct State {
@@ -81,7 +81,7 @@ class EvidenceGradient {
   };
   const State& state() const;
   /// `like` has the kernel and the mean of the problems to come, with any values.
-  void resume(State state, const RegressionProblem& like);
+  void resume(State state, const Problem& like);
 
  private:
   struct Impl;

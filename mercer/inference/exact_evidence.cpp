@@ -23,23 +23,6 @@ void rank_one_minus(ConstVectorView w, MatrixView h) {
 
 }  // namespace
 
-Vector RegressionProblem::log_parameters() const {
-  Vector theta(kernel.num_parameters() + 1);
-  theta << kernel.log_parameters(), std::log(noise);
-  return theta;
-}
-
-void RegressionProblem::set_log_parameters(ConstVectorView theta) {
-  kernel.set_log_parameters(theta.head(theta.size() - 1));
-  noise = std::exp(theta(theta.size() - 1));
-}
-
-std::vector<std::string> RegressionProblem::parameter_names() const {
-  auto names = kernel.parameter_names();
-  names.emplace_back("noise_variance");
-  return names;
-}
-
 Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
   Weights out;
   const Index q = basis.cols();
@@ -68,13 +51,12 @@ Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
   return out;
 }
 
-Evidence exact_evidence(const RegressionProblem& problem, const Observations& data,
-                        bool with_gradient) {
+Evidence exact_evidence(const Problem& problem, const Observations& data, bool with_gradient) {
   const auto& [x, y, noise, replicates] = data;
   const Index n = x.rows();
   if (y.size() != n)
     throw DimensionMismatch("evidence: length of y", y.size(), "number of points", n);
-  const linalg::Diagonal d = noise.at(problem.noise);
+  const linalg::Diagonal d = noise.at(problem.noise());
   d.require_size(n, "evidence");
   Matrix h(n, n);
   operators::dense_matrix(problem.kernel, x, h);
@@ -91,7 +73,7 @@ Evidence exact_evidence(const RegressionProblem& problem, const Observations& da
   Evidence out;
   out.value = -0.5 * residual.dot(weights.w) - 0.5 * factor.log_det() -
               0.5 * static_cast<double>(n) * std::log(2 * std::numbers::pi) +
-              replicates.log_likelihood(problem.noise);
+              replicates.log_likelihood(problem.noise());
   if (!with_gradient) return out;
 
   // dL/dtheta_p = 1/2 sum_ij (w w' - H^-1)_ij dH_ij/dtheta_p
@@ -100,11 +82,11 @@ Evidence exact_evidence(const RegressionProblem& problem, const Observations& da
   out.gradient.resize(problem.kernel.num_parameters() + 1);
   operators::weighted_gradient(problem.kernel, x, s,
                                out.gradient.head(problem.kernel.num_parameters()));
-  const linalg::Diagonal slope = noise.slope(problem.noise);
+  const linalg::Diagonal slope = noise.slope(problem.noise());
   double& by_noise = out.gradient(out.gradient.size() - 1);
   by_noise = slope.uniform() ? slope(0) * s.trace() : s.diagonal().dot(slope.vector(n));
   out.gradient *= 0.5;
-  by_noise += replicates.slope(problem.noise);
+  by_noise += replicates.slope(problem.noise());
   return out;
 }
 

@@ -7,27 +7,11 @@
 //   Cost:   N^3/3 flops for the value, N^3 with the gradient; 8 N^2 bytes in all.
 #pragma once
 
-#include "mercer/inference/mean_function.hpp"
 #include "mercer/inference/noise.hpp"
-#include "mercer/kernels/kernel.hpp"
+#include "mercer/inference/problem.hpp"
 #include "mercer/linalg/cholesky.hpp"
 
 namespace mercer::inference {
-
-/// One regression problem on standardised data: points are rows of x.
-struct RegressionProblem {
-  kernels::Kernel kernel;
-  double noise = 0.1;  // s2, the noise variance of one observation
-  MeanKind mean = MeanKind::zero;
-  std::vector<Index> trend_left_out;  // inputs that are not part of a linear mean, ascending
-
-  /// Kernel parameters, then log noise.
-  Vector log_parameters() const;
-  void set_log_parameters(ConstVectorView theta);
-  std::vector<std::string> parameter_names() const;
-  /// The basis of the mean at the rows of x.
-  Matrix basis(ConstMatrixView x) const { return mean_basis(mean, x, trend_left_out); }
-};
 
 struct Evidence {
   double value = 0;  // log marginal likelihood
@@ -35,8 +19,8 @@ struct Evidence {
 };
 
 /// Of all rows, those that were merged into others included: exact_evidence(problem, {x, y}, true).
-Evidence exact_evidence(const RegressionProblem& problem, const Observations& data,
-                        bool with_gradient);
+/// The noise must be Gaussian.
+Evidence exact_evidence(const Problem& problem, const Observations& data, bool with_gradient);
 
 /// What a solved problem keeps for predictions.
 struct Weights {

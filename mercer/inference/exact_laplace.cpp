@@ -50,15 +50,15 @@ void add_weights(const Terms& t, bool first, Matrix& weights) {
 }  // namespace
 
 struct ExactLaplace::Last {
-  std::optional<LatentProblem> problem;  // none: the factor does not matter
+  std::optional<Problem> problem;  // none: the factor does not matter
   Matrix a, f;
 };
 
-ExactLaplace::ExactLaplace(const LatentData& data, const NewtonOptions& options)
+ExactLaplace::ExactLaplace(const LaplaceData& data, const NewtonOptions& options)
     : data_(data), options_(options) {}
 ExactLaplace::~ExactLaplace() = default;
 
-void ExactLaplace::resume(const LatentProblem& problem, Matrix a) {
+void ExactLaplace::resume(const Problem& problem, Matrix a) {
   last_ = std::make_unique<Last>(Last{problem, std::move(a), {}});
   spoiled_ = true;
 }
@@ -74,7 +74,7 @@ void ExactLaplace::use(const kernels::Kernel& kernel) {
   if (system_)
     system_->set_kernel(kernel, data_.x);
   else
-    system_ = std::make_unique<DenseLatentSystem>(kernel, data_.x);
+    system_ = std::make_unique<DenseLaplaceSystem>(kernel, data_.x);
 }
 
 // The factor of the last problem at its mode, anew.
@@ -95,7 +95,7 @@ void ExactLaplace::recall() {
   system_->factor();
 }
 
-LaplaceMode ExactLaplace::mode_of(const LatentProblem& problem) {
+LaplaceMode ExactLaplace::mode_of(const Problem& problem) {
   if (spoiled_) recall();
   spoiled_ = true;
   use(problem.kernel);
@@ -115,7 +115,7 @@ LaplaceMode ExactLaplace::mode_of(const LatentProblem& problem) {
   return mode;
 }
 
-LaplaceEvidence ExactLaplace::evaluate(const LatentProblem& problem, bool with_gradient) {
+LaplaceEvidence ExactLaplace::evaluate(const Problem& problem, bool with_gradient) {
   LaplaceEvidence out;
   out.mode = mode_of(problem);
   out.value = out.mode.psi() - 0.5 * system_->log_det();
@@ -126,7 +126,7 @@ LaplaceEvidence ExactLaplace::evaluate(const LatentProblem& problem, bool with_g
 }
 
 // S Sigma S = I - B^-1.
-Vector ExactLaplace::gradient_of(const LatentProblem& problem, const LaplaceMode& mode) {
+Vector ExactLaplace::gradient_of(const Problem& problem, const LaplaceMode& mode) {
   const Index n = data_.size(), c = data_.functions();
   const auto slopes = mode_slopes(problem, data_, mode);
   weights_.resize(n, n);
@@ -149,8 +149,8 @@ Vector ExactLaplace::gradient_of(const LatentProblem& problem, const LaplaceMode
   return gradient;
 }
 
-LaplaceEvidence exact_laplace(const LatentProblem& problem, const LatentData& data,
-                              bool with_gradient, const NewtonOptions& options, LaplaceMode start) {
+LaplaceEvidence exact_laplace(const Problem& problem, const LaplaceData& data, bool with_gradient,
+                              const NewtonOptions& options, LaplaceMode start) {
   ExactLaplace exact(data, options);
   if (start.a.size() > 0) exact.start_at(std::move(start.a));
   return exact.evaluate(problem, with_gradient);

@@ -20,13 +20,13 @@ struct LaplaceEvidence {
 /// with the last factor as a preconditioner. The data must outlive it.
 class ExactLaplace {
  public:
-  explicit ExactLaplace(const LatentData& data, const NewtonOptions& options = {});
+  explicit ExactLaplace(const LaplaceData& data, const NewtonOptions& options = {});
   ~ExactLaplace();
 
   /// Throws NotPositiveDefinite where the mode is not found; what was before stays as it is.
-  LaplaceEvidence evaluate(const LatentProblem& problem, bool with_gradient);
+  LaplaceEvidence evaluate(const Problem& problem, bool with_gradient);
   /// Goes on, to the same bits, as if `problem` had been evaluated last and `a` were its mode.
-  void resume(const LatentProblem& problem, Matrix a);
+  void resume(const Problem& problem, Matrix a);
   /// Begins the next one at `a`, without a factor.
   void start_at(Matrix a);
   /// Of matrices so far.
@@ -37,21 +37,20 @@ class ExactLaplace {
 
   void use(const kernels::Kernel& kernel);
   void recall();
-  LaplaceMode mode_of(const LatentProblem& problem);
-  Vector gradient_of(const LatentProblem& problem, const LaplaceMode& mode);
+  LaplaceMode mode_of(const Problem& problem);
+  Vector gradient_of(const Problem& problem, const LaplaceMode& mode);
 
-  const LatentData& data_;
+  const LaplaceData& data_;
   NewtonOptions options_;
-  std::unique_ptr<DenseLatentSystem> system_;
+  std::unique_ptr<DenseLaplaceSystem> system_;
   std::unique_ptr<Last> last_;
   bool spoiled_ = false;  // the factor is not that of the last problem
   Matrix weights_;        // of dK, N x N
 };
 
 /// One alone, from `start` (its a; zero when empty).
-LaplaceEvidence exact_laplace(const LatentProblem& problem, const LatentData& data,
-                              bool with_gradient, const NewtonOptions& options = {},
-                              LaplaceMode start = {});
+LaplaceEvidence exact_laplace(const Problem& problem, const LaplaceData& data, bool with_gradient,
+                              const NewtonOptions& options = {}, LaplaceMode start = {});
 
 double exact_laplace_bytes(Index n, Index functions);
 /// Of one evidence with its gradient, of many in a row.

@@ -26,7 +26,7 @@ struct Local {
   Matrix step_w;  // what Newton's method goes by: the observed curvature, where it is positive
 };
 
-Local evaluate(const LatentProblem& problem, const LatentData& data, const Matrix& f) {
+Local evaluate(const Problem& problem, const LaplaceData& data, const Matrix& f) {
   const Index n = f.rows(), c = f.cols();
   Local out{Vector::Zero(c), Matrix(n, c), Matrix(n, c), Matrix(n, c)};
   for (Index j = 0; j < c; ++j)
@@ -40,8 +40,7 @@ Local evaluate(const LatentProblem& problem, const LatentData& data, const Matri
   return out;
 }
 
-double log_density(const LatentProblem& problem, const LatentData& data, Index j,
-                   ConstVectorView f) {
+double log_density(const Problem& problem, const LaplaceData& data, Index j, ConstVectorView f) {
   double sum = 0;
   for (Index i = 0; i < f.size(); ++i)
     sum += problem.likelihood->log_density(data.y(i, j), f(i)).value;
@@ -54,7 +53,7 @@ Vector column_dots(const Matrix& a, const Matrix& b) {
 
 class Newton {
  public:
-  Newton(const LatentProblem& problem, const LatentData& data, LatentSystem& system,
+  Newton(const Problem& problem, const LaplaceData& data, LaplaceSystem& system,
          const NewtonOptions& options)
       : problem_(problem),
         data_(data),
@@ -76,9 +75,9 @@ class Newton {
   /// a and f of function j move along its direction as far as psi rises; false: not at all.
   bool move(Index j);
 
-  const LatentProblem& problem_;
-  const LatentData& data_;
-  LatentSystem& system_;
+  const Problem& problem_;
+  const LaplaceData& data_;
+  LaplaceSystem& system_;
   const NewtonOptions& options_;
   double solve_tolerance_;  // tightened where directions turn out poor
   Matrix ka_;               // K a
@@ -264,28 +263,9 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
 
 }  // namespace
 
-Vector LatentProblem::log_parameters() const {
-  const Vector own = likelihood->log_parameters();
-  Vector theta(kernel.num_parameters() + own.size());
-  theta << kernel.log_parameters(), own;
-  return theta;
-}
-
-void LatentProblem::set_log_parameters(ConstVectorView theta) {
-  const Index p = kernel.num_parameters();
-  kernel.set_log_parameters(theta.head(p));
-  if (theta.size() > p) likelihood->set_log_parameters(theta.tail(theta.size() - p));
-}
-
-std::vector<std::string> LatentProblem::parameter_names() const {
-  auto names = kernel.parameter_names();
-  for (auto& name : likelihood->parameter_names()) names.push_back(std::move(name));
-  return names;
-}
-
-LatentData LatentData::rows(std::span<const Index> which) const {
-  LatentData out{Matrix(static_cast<Index>(which.size()), x.cols()),
-                 Matrix(static_cast<Index>(which.size()), y.cols()), offset};
+LaplaceData LaplaceData::rows(std::span<const Index> which) const {
+  LaplaceData out{Matrix(static_cast<Index>(which.size()), x.cols()),
+                  Matrix(static_cast<Index>(which.size()), y.cols()), offset};
   for (std::size_t i = 0; i < which.size(); ++i) {
     out.x.row(static_cast<Index>(i)) = x.row(which[i]);
     out.y.row(static_cast<Index>(i)) = y.row(which[i]);
@@ -293,7 +273,7 @@ LatentData LatentData::rows(std::span<const Index> which) const {
   return out;
 }
 
-LaplaceMode find_mode(const LatentProblem& problem, const LatentData& data, LatentSystem& system,
+LaplaceMode find_mode(const Problem& problem, const LaplaceData& data, LaplaceSystem& system,
                       LaplaceMode start, const NewtonOptions& options, const Observer& observer) {
   if (data.y.rows() != data.x.rows())
     throw DimensionMismatch("laplace: rows of y", data.y.rows(), "points", data.x.rows());
@@ -302,8 +282,7 @@ LaplaceMode find_mode(const LatentProblem& problem, const LatentData& data, Late
   return Newton(problem, data, system, options).run(std::move(start), observer);
 }
 
-ModeSlopes mode_slopes(const LatentProblem& problem, const LatentData& data,
-                       const LaplaceMode& mode) {
+ModeSlopes mode_slopes(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode) {
   const Index n = data.size(), c = data.functions();
   ModeSlopes out{Matrix(n, c), Matrix(n, c)};
   for (Index j = 0; j < c; ++j)
@@ -316,8 +295,8 @@ ModeSlopes mode_slopes(const LatentProblem& problem, const LatentData& data,
   return out;
 }
 
-Vector likelihood_gradient(const LatentProblem& problem, const LatentData& data,
-                           const LaplaceMode& mode, ConstMatrixView sigma_w, ConstMatrixView ks) {
+Vector likelihood_gradient(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode,
+                           ConstMatrixView sigma_w, ConstMatrixView ks) {
   const Index count = problem.likelihood->log_parameters().size();
   Vector out = Vector::Zero(count);
   std::vector<likelihoods::ParameterSlope> slopes(static_cast<std::size_t>(count));

@@ -14,56 +14,32 @@
 
 #include <memory>
 
-#include "mercer/inference/latent_system.hpp"
-#include "mercer/likelihoods/likelihood.hpp"
+#include "mercer/inference/laplace_system.hpp"
+#include "mercer/inference/problem.hpp"
 
 namespace mercer::inference {
 
-/// Kernel and likelihood with their parameters. A value: copies have their own likelihood.
-struct LatentProblem {
-  LatentProblem(kernels::Kernel k, std::unique_ptr<likelihoods::Likelihood> l)
-      : kernel(std::move(k)), likelihood(std::move(l)) {}
-  LatentProblem(const LatentProblem& other)
-      : kernel(other.kernel), likelihood(other.likelihood->clone()) {}
-  LatentProblem& operator=(const LatentProblem& other) {
-    kernel = other.kernel;
-    likelihood = other.likelihood->clone();
-    return *this;
-  }
-  LatentProblem(LatentProblem&&) noexcept = default;
-  LatentProblem& operator=(LatentProblem&&) noexcept = default;
-  ~LatentProblem() = default;
-
-  kernels::Kernel kernel;
-  std::unique_ptr<likelihoods::Likelihood> likelihood;
-
-  /// Those of the kernel, then those of the likelihood.
-  Vector log_parameters() const;
-  void set_log_parameters(ConstVectorView theta);
-  std::vector<std::string> parameter_names() const;
-};
-
 /// N points; a column of y for every latent function.
-struct LatentData {
+struct LaplaceData {
   Matrix x;       // N x d
   Matrix y;       // N x C
   Vector offset;  // C: f = K a + offset
   Index size() const { return x.rows(); }
   Index functions() const { return y.cols(); }
-  LatentData rows(std::span<const Index> which) const;
+  LaplaceData rows(std::span<const Index> which) const;
 };
 
 struct NewtonOptions {
   double tolerance = 1e-6;  // of the latent mean, by the bound above (absolute: f is of order 1)
   double solve_tolerance = 1e-3;  // of the linear solve of a step, relative
-  int max_steps = 100;
+  int max_steps = 100;            // 0: the start is only measured
 };
 
 template <class Visitor>
 void visit_fields(NewtonOptions& o, Visitor&& field) {
   field("tolerance", o.tolerance, Positive{});
   field("solve_tolerance", o.solve_tolerance, BelowOne{});
-  field("max_steps", o.max_steps, Positive{});
+  field("max_steps", o.max_steps, NonNegative{});
 }
 
 struct LaplaceMode {
@@ -86,7 +62,7 @@ struct LaplaceMode {
 /// kernel's mode). On return the system's curvature is that of the mode.
 /// The observer is told the bound after every step, and the residual within one; the number is that
 /// of the step.
-LaplaceMode find_mode(const LatentProblem& problem, const LatentData& data, LatentSystem& system,
+LaplaceMode find_mode(const Problem& problem, const LaplaceData& data, LaplaceSystem& system,
                       LaplaceMode start, const NewtonOptions& options,
                       const Observer& observer = {});
 
@@ -96,13 +72,12 @@ struct ModeSlopes {
   Matrix curvature_ratio;  // (dW/df) / W
   bool implicit = false;   // W depends on f
 };
-ModeSlopes mode_slopes(const LatentProblem& problem, const LatentData& data,
-                       const LaplaceMode& mode);
+ModeSlopes mode_slopes(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode);
 
 /// The part of the gradient that belongs to the likelihood's own parameters:
 ///   sum d log p - 1/2 sum Sigma_jj dW_j + (K s)'dg,
 /// with Sigma_jj W_j and K s given, N x C.
-Vector likelihood_gradient(const LatentProblem& problem, const LatentData& data,
-                           const LaplaceMode& mode, ConstMatrixView sigma_w, ConstMatrixView ks);
+Vector likelihood_gradient(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode,
+                           ConstMatrixView sigma_w, ConstMatrixView ks);
 
 }  // namespace mercer::inference

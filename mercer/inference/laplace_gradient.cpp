@@ -28,7 +28,7 @@ Matrix over_probes(const Eigen::MatrixBase<Derived>& m, Index functions, const V
 
 class Estimator {
  public:
-  Estimator(const LatentProblem& problem, const LatentData& data, IterativeLatentSystem& system,
+  Estimator(const Problem& problem, const LaplaceData& data, IterativeLaplaceSystem& system,
             const LaplaceMode& mode, double tolerance)
       : problem_(problem),
         data_(data),
@@ -45,9 +45,9 @@ class Estimator {
   Vector exact_part() const;
 
  private:
-  const LatentProblem& problem_;
-  const LatentData& data_;
-  IterativeLatentSystem& system_;
+  const Problem& problem_;
+  const LaplaceData& data_;
+  IterativeLaplaceSystem& system_;
   const LaplaceMode& mode_;
   ModeSlopes slopes_;
   Matrix root_;
@@ -121,16 +121,16 @@ Vector Estimator::exact_part() const {
 
 }  // namespace
 
-LaplaceGradient::LaplaceGradient(const LatentData& data, LaplaceEstimatorOptions options)
+LaplaceGradient::LaplaceGradient(const LaplaceData& data, LaplaceEstimatorOptions options)
     : data_(data), options_(std::move(options)) {
   validate(options_);
 }
 LaplaceGradient::~LaplaceGradient() = default;
 
-LaplaceEstimate LaplaceGradient::estimate(const LatentProblem& problem, double tolerance,
-                                          bool with_error, const Observer& observer) {
+LaplaceEstimate LaplaceGradient::estimate(const Problem& problem, double tolerance, bool with_error,
+                                          const Observer& observer) {
   LaplaceEstimate out;
-  IterativeLatentSystem system(problem.kernel, data_.x, options_.system);
+  IterativeLaplaceSystem system(problem.kernel, data_.x, options_.system);
   NewtonOptions newton;
   newton.tolerance = tolerance;
   newton.solve_tolerance = std::min(0.5, std::max(tolerance, 1e-3));

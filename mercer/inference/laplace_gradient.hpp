@@ -41,11 +41,11 @@ struct LaplaceEstimate {
 class LaplaceGradient {
  public:
   /// The data must outlive this.
-  LaplaceGradient(const LatentData& data, LaplaceEstimatorOptions options);
+  LaplaceGradient(const LaplaceData& data, LaplaceEstimatorOptions options);
   ~LaplaceGradient();
 
   /// `tolerance` is relative for the solves and absolute for the mode's bound.
-  LaplaceEstimate estimate(const LatentProblem& problem, double tolerance, bool with_error,
+  LaplaceEstimate estimate(const Problem& problem, double tolerance, bool with_error,
                            const Observer& observer = {});
 
   /// What the next estimate depends on besides its arguments, to resume from.
@@ -59,7 +59,7 @@ class LaplaceGradient {
   void resume(State state) { state_ = std::move(state); }
 
  private:
-  const LatentData& data_;
+  const LaplaceData& data_;
   LaplaceEstimatorOptions options_;
   State state_;
 };

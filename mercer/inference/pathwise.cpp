@@ -20,9 +20,9 @@ Index feature_count(const kernels::Kernel& kernel, const PathwiseOptions& option
 
 }  // namespace
 
-PathwiseDraws::PathwiseDraws(const RegressionProblem& problem, const Matrix& x,
-                             ConstVectorView noise, const Weights& weights,
-                             const PathwiseOptions& options, const Solve& solve)
+PathwiseDraws::PathwiseDraws(const Problem& problem, const Matrix& x, ConstVectorView noise,
+                             const Weights& weights, const PathwiseOptions& options,
+                             const Solve& solve)
     : problem_(problem),
       x_(x),
       features_(problem.kernel, feature_count(problem.kernel, options), options.seed),

@@ -40,7 +40,7 @@ class PathwiseDraws {
 
   /// `x` must outlive this; `noise` has the noise variance of each of its rows. Throws
   /// InvalidArgument when refusal(kernel) gives a reason.
-  PathwiseDraws(const RegressionProblem& problem, const Matrix& x, ConstVectorView noise,
+  PathwiseDraws(const Problem& problem, const Matrix& x, ConstVectorView noise,
                 const Weights& weights, const PathwiseOptions& options, const Solve& solve);
 
   Index count() const { return coefficients_.cols(); }
@@ -55,7 +55,7 @@ class PathwiseDraws {
   static double flops(Index n, Index d, const PathwiseOptions& options);
 
  private:
-  RegressionProblem problem_;
+  Problem problem_;
   const Matrix& x_;
   approximations::RandomFeatures features_;
   Matrix coefficients_;  // F x count: normal weights of the features

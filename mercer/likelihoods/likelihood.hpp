@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,9 @@ class Likelihood {
   virtual std::string text() const = 0;
   /// True: y is one of two classes, coded 0 and 1, and the predictive mean is the probability of 1.
   virtual bool is_binary() const { return false; }
+  /// The variance of the noise when y is f plus normal noise, so that inference is exact; unset for
+  /// every other likelihood.
+  virtual std::optional<double> gaussian_noise() const { return {}; }
   /// True: -log p is convex in f for every y, so that the mode is unique.
   virtual bool log_concave() const { return true; }
   /// True: y may be standardised (shifted and scaled) before learning.

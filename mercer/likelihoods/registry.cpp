@@ -5,6 +5,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/likelihoods/bernoulli_logit.hpp"
 #include "mercer/likelihoods/bernoulli_probit.hpp"
+#include "mercer/likelihoods/gaussian.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/likelihoods/negative_binomial.hpp"
 #include "mercer/likelihoods/poisson.hpp"
@@ -16,6 +17,7 @@ namespace {
 const auto& registry() {
   static const std::array all = {
       // clang-format off
+      gaussian_info(),
       bernoulli_logit_info(),
       bernoulli_probit_info(),
       poisson_info(),

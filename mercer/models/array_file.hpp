@@ -2,7 +2,7 @@
 //
 //   offset  bytes
 //   0       8      magic "MERCER\r\n"
-//   8       4      format version (1 to 3, the oldest that says it all; a newer one is refused)
+//   8       4      format version: 4 of models, 1 of checkpoints (a newer one is refused)
 //   12      4      CRC-32 of bytes 16 .. end of the JSON header
 //   16      8      size of the whole file
 //   24      8      size of the JSON header
@@ -25,7 +25,7 @@ namespace mercer::models {
 struct ArrayFile {
   nlohmann::json header;
   std::map<std::string, Matrix> arrays;
-  std::uint32_t version = 1;  // the oldest whose programs understand it
+  std::uint32_t version = 1;
 };
 
 /// Written to a temporary name, synced and renamed.

@@ -21,31 +21,28 @@ double row_quadratic(ConstMatrixView a, Index row, const Matrix& m) {
 
 }  // namespace
 
-ErrorBound::ErrorBound(const inference::RegressionProblem& problem,
-                       const inference::Weights& weights, const Certificate& certificate,
-                       ConstMatrixView x)
-    : residual_(certificate.weighted_residual),
-      trend_defect_(certificate.trend_defect),
-      rounding_(kProductRounding *
-                problem.kernel.diagonal(x).cwiseSqrt().dot(weights.w.cwiseAbs())),
+ErrorBound::ErrorBound(const kernels::Kernel& kernel, const inference::Weights& weights,
+                       Residuals residuals, ConstMatrixView x)
+    : residuals_(residuals),
+      rounding_(kProductRounding * kernel.diagonal(x).cwiseSqrt().dot(weights.w.cwiseAbs())),
       beta_covariance_(weights.beta_covariance) {}
 
 Vector ErrorBound::operator()(ConstVectorView prior_variance, ConstMatrixView basis) const {
   Vector bound(prior_variance.size());
   for (Index i = 0; i < bound.size(); ++i) {
     const double prior_sd = std::sqrt(prior_variance(i));
-    bound(i) = prior_sd * (residual_ + rounding_);
+    bound(i) = prior_sd * (residuals_.residual + rounding_);
     if (basis.cols() > 0) {
       const double trend_sd = std::sqrt(std::max(0.0, row_quadratic(basis, i, beta_covariance_)));
-      bound(i) += (trend_sd + prior_sd) * (residual_ + trend_defect_);
+      bound(i) += (trend_sd + prior_sd) * (residuals_.residual + residuals_.trend_defect);
     }
   }
   return bound;
 }
 
-VarianceRounding::VarianceRounding(const inference::RegressionProblem& problem,
-                                   linalg::Diagonal noise, ConstMatrixView x)
-    : noise_(std::move(noise)), size_(x.rows()), prior_sd_(problem.kernel.diagonal(x).cwiseSqrt()) {
+VarianceRounding::VarianceRounding(const kernels::Kernel& kernel, linalg::Diagonal noise,
+                                   ConstMatrixView x)
+    : noise_(std::move(noise)), size_(x.rows()), prior_sd_(kernel.diagonal(x).cwiseSqrt()) {
   trace_ = prior_sd_.squaredNorm();
 }
 
@@ -82,7 +79,7 @@ double trend_variance_error(double trend_variance, double prior_variance, double
           residual * prior_variance);
 }
 
-Certificate certify(const inference::RegressionProblem& problem, const linalg::Diagonal& noise,
+Certificate certify(const inference::Problem& problem, const linalg::Diagonal& noise,
                     const inference::Weights& weights, const inference::Observations& data,
                     double target_sd) {
   const Matrix& x = data.x;
@@ -109,9 +106,9 @@ Certificate certify(const inference::RegressionProblem& problem, const linalg::D
     out.trend_residual = std::sqrt(std::max(0.0, squared));
   }
   out.residual_norm = r.norm();
-  out.weighted_residual = std::sqrt(noise.inverse_squares(r)(0));
+  out.residual = Vector::Constant(1, std::sqrt(noise.inverse_squares(r)(0)));
   out.relative_residual = y.norm() > 0 ? r.norm() / y.norm() : r.norm();
-  const ErrorBound bound(problem, weights, out, x);
+  const ErrorBound bound(problem.kernel, weights, {out.residual(0), out.trend_defect}, x);
   out.mean_error_bound = target_sd * bound(problem.kernel.diagonal(x), basis).maxCoeff();
   return out;
 }

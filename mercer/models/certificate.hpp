@@ -8,24 +8,28 @@
 //   plus the rounding of the product k*'w itself. Without a trend the second term is absent.
 #pragma once
 
-#include "mercer/models/regression.hpp"
+#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/models/kernel_machine.hpp"
 
 namespace mercer::models {
 
 class ErrorBound {
  public:
+  struct Residuals {
+    double residual = 0;      // of the latent function: Certificate::residual
+    double trend_defect = 0;  // |M^-1/2 A'w|
+  };
   /// `x` are the training points on the model's scale.
-  ErrorBound(const inference::RegressionProblem& problem, const inference::Weights& weights,
-             const Certificate& certificate, ConstMatrixView x);
+  ErrorBound(const kernels::Kernel& kernel, const inference::Weights& weights, Residuals residuals,
+             ConstMatrixView x);
 
   /// Bounds on the model's scale, from k** and the basis row a* of each point; uses
   /// sqrt(q'M^-1 q) <= sqrt(a*'M^-1 a*) + sqrt(k**).
   Vector operator()(ConstVectorView prior_variance, ConstMatrixView basis) const;
 
  private:
-  double residual_ = 0;      // |D^-1/2 r|
-  double trend_defect_ = 0;  // |M^-1/2 A'w|
-  double rounding_ = 0;      // relative rounding times sum_j sqrt(k_jj) |w_j|
+  Residuals residuals_;
+  double rounding_ = 0;  // relative rounding times sum_j sqrt(k_jj) |w_j|
   Matrix beta_covariance_;
 };
 
@@ -39,8 +43,7 @@ class ErrorBound {
 class VarianceRounding {
  public:
   /// `x` are the training points on the model's scale.
-  VarianceRounding(const inference::RegressionProblem& problem, linalg::Diagonal noise,
-                   ConstMatrixView x);
+  VarianceRounding(const kernels::Kernel& kernel, linalg::Diagonal noise, ConstMatrixView x);
 
   /// For `explained` = |v|^2 by a Cholesky factor, from the prior variances k**.
   Vector direct(ConstVectorView prior_variance, ConstVectorView explained) const;
@@ -60,7 +63,7 @@ class VarianceRounding {
 double trend_variance_error(double trend_variance, double prior_variance, double residual);
 
 /// Computes r with one product in double, and the bounds at the training points.
-Certificate certify(const inference::RegressionProblem& problem, const linalg::Diagonal& noise,
+Certificate certify(const inference::Problem& problem, const linalg::Diagonal& noise,
                     const inference::Weights& weights, const inference::Observations& data,
                     double target_sd);
 

@@ -34,7 +34,7 @@ constexpr int kMeasureEvery = 10;
 
 class Learner {
  public:
-  Learner(const inference::RegressionProblem& start, const inference::Observations& data,
+  Learner(const inference::Problem& start, const inference::Observations& data,
           const optim::Box& box, const FullTrainingOptions& options, const FullState& state,
           const FullTrainingHooks& hooks)
       : problem_(start),
@@ -73,7 +73,7 @@ class Learner {
   FullState saved();
   void load(const FullState& state);
 
-  inference::RegressionProblem problem_;
+  inference::Problem problem_;
   const inference::Observations& data_;
   const optim::Box& box_;
   const FullTrainingOptions& options_;
@@ -199,21 +199,21 @@ void Learner::find_neighbours() {
   problem_.set_log_parameters(neighbours_at_);
   const Index wanted = options_.neighbours.value_or(surrogate_neighbours(data_.size()));
   vecchia_ = std::make_unique<approximations::VecchiaLikelihood>(
-      problem_.kernel, data_.noise.at(problem_.noise), data_.x,
+      problem_.kernel, data_.noise.at(problem_.noise()), data_.x,
       approximations::VecchiaOptions{.neighbours = wanted, .seed = options_.seed});
 }
 
 approximations::VecchiaEvidence Learner::surrogate(ConstVectorView theta) {
   problem_.set_log_parameters(theta);
   const Index n = data_.size();
-  const Vector noise = data_.noise.at(problem_.noise).vector(n);
-  const Vector slope = data_.noise.slope(problem_.noise).vector(n);
+  const Vector noise = data_.noise.at(problem_.noise()).vector(n);
+  const Vector slope = data_.noise.slope(problem_.noise()).vector(n);
   ++out_.surrogate_evaluations;
   auto out = vecchia_->evaluate({problem_.kernel, noise, slope, data_.y, basis_});
   out_.raised_conditionals = std::max(out_.raised_conditionals, out.raised);
   // What merging took away is known exactly; of the information, its mean.
-  out.value += data_.replicates.log_likelihood(problem_.noise);
-  out.gradient(out.gradient.size() - 1) += data_.replicates.slope(problem_.noise);
+  out.value += data_.replicates.log_likelihood(problem_.noise());
+  out.gradient(out.gradient.size() - 1) += data_.replicates.slope(problem_.noise());
   out.information(out.gradient.size() - 1, out.gradient.size() - 1) +=
       0.5 * static_cast<double>(data_.replicates.merged_rows());
   return out;
@@ -409,23 +409,23 @@ FullTrainingOutcome Learner::run() {
 
 }  // namespace
 
-double surrogate_likelihood(const inference::RegressionProblem& problem,
-                            const inference::Observations& data, std::uint64_t seed) {
+double surrogate_likelihood(const inference::Problem& problem, const inference::Observations& data,
+                            std::uint64_t seed) {
   const Index n = data.size();
-  const linalg::Diagonal noise = data.noise.at(problem.noise);
+  const linalg::Diagonal noise = data.noise.at(problem.noise());
   const approximations::VecchiaLikelihood vecchia(
       problem.kernel, noise, data.x, {.neighbours = surrogate_neighbours(n), .seed = seed});
-  const Vector slope = data.noise.slope(problem.noise).vector(n);
+  const Vector slope = data.noise.slope(problem.noise()).vector(n);
   const auto evidence = vecchia.evaluate(
       {problem.kernel, noise.vector(n), slope, data.y, problem.basis(data.x)}, false);
-  return evidence.value + data.replicates.log_likelihood(problem.noise);
+  return evidence.value + data.replicates.log_likelihood(problem.noise());
 }
 
 bool is_descent(const std::string& method) { return method == "adam" || method == "adagrad"; }
 
 Index surrogate_neighbours(Index n) { return std::min<Index>(n < 20000 ? 31 : 63, n - 1); }
 
-FullTrainingOutcome learn_by_solves(const inference::RegressionProblem& start,
+FullTrainingOutcome learn_by_solves(const inference::Problem& start,
                                     const inference::Observations& data, const optim::Box& box,
                                     const FullTrainingOptions& options, const FullState& state,
                                     const FullTrainingHooks& hooks) {

@@ -15,7 +15,8 @@
 #include <map>
 
 #include "mercer/inference/evidence_gradient.hpp"
-#include "mercer/models/regression.hpp"
+#include "mercer/models/progress.hpp"
+#include "mercer/models/training_report.hpp"
 #include "mercer/optim/box.hpp"
 #include "mercer/optim/stochastic.hpp"
 
@@ -31,7 +32,7 @@ struct FullTrainingOptions {
 };
 
 struct FullTrainingOutcome {
-  inference::RegressionProblem problem;
+  inference::Problem problem;
   StopReason stop = StopReason::iteration_limit;
   std::vector<TrainStep> steps;
   int resumed_steps = 0;            // taken before, by the run that is gone on with
@@ -56,14 +57,14 @@ struct FullTrainingHooks {
 
 /// Begins at `start`, or where `state` was. Stops with StopReason::interrupted and the values so
 /// far when the progress callback says so.
-FullTrainingOutcome learn_by_solves(const inference::RegressionProblem& start,
+FullTrainingOutcome learn_by_solves(const inference::Problem& start,
                                     const inference::Observations& data, const optim::Box& box,
                                     const FullTrainingOptions& options, const FullState& state,
                                     const FullTrainingHooks& hooks);
 
 /// The Vecchia likelihood at these values.
-double surrogate_likelihood(const inference::RegressionProblem& problem,
-                            const inference::Observations& data, std::uint64_t seed);
+double surrogate_likelihood(const inference::Problem& problem, const inference::Observations& data,
+                            std::uint64_t seed);
 
 /// Adam and AdaGrad, which begin at the start values, as in the papers.
 bool is_descent(const std::string& method);

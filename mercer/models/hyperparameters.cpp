@@ -36,20 +36,19 @@ std::vector<double> Hyperparameters::lengthscales() const {
   return {};
 }
 
-Hyperparameters standardised(const inference::RegressionProblem& problem) {
+Hyperparameters standardised(const inference::Problem& problem) {
   Hyperparameters out;
   out.signal_variance = sum_of_variances(problem.kernel.root());
-  out.noise_variance = problem.noise;
+  out.noise_variance = problem.likelihood->gaussian_noise();
   collect_leaves(problem.kernel.root(), out.leaves);
   return out;
 }
 
-Hyperparameters original(const inference::RegressionProblem& problem,
-                         const data::Scaling& scaling) {
+Hyperparameters original(const inference::Problem& problem, const data::Scaling& scaling) {
   Hyperparameters out = standardised(problem);
   const double unit = scaling.target_sd * scaling.target_sd;
   out.signal_variance *= unit;
-  out.noise_variance *= unit;
+  if (out.noise_variance) *out.noise_variance *= unit;
   for (auto& leaf : out.leaves) {
     auto& with_unit = leaf.periods.empty() ? leaf.lengthscales : leaf.periods;
     for (std::size_t k = 0; k < with_unit.size(); ++k)

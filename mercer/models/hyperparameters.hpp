@@ -2,10 +2,12 @@
 // reported in both units.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "mercer/models/regression.hpp"
+#include "mercer/data/scaling.hpp"
+#include "mercer/inference/problem.hpp"
 
 namespace mercer::models {
 
@@ -17,8 +19,8 @@ struct LeafValues {
 };
 
 struct Hyperparameters {
-  double signal_variance = 0;  // summed over the terms of the kernel
-  double noise_variance = 0;
+  double signal_variance = 0;            // summed over the terms of the kernel
+  std::optional<double> noise_variance;  // Gaussian noise only
   std::vector<LeafValues> leaves;
 
   /// Of the first leaf that has any.
@@ -26,9 +28,9 @@ struct Hyperparameters {
 };
 
 /// On the scale the model works on.
-Hyperparameters standardised(const inference::RegressionProblem& problem);
+Hyperparameters standardised(const inference::Problem& problem);
 /// In the units of the data: variances times the squared scale of the target, lengthscales times
 /// the scale of their input (but `periodic` has lengthscales without a unit, and a period with).
-Hyperparameters original(const inference::RegressionProblem& problem, const data::Scaling& scaling);
+Hyperparameters original(const inference::Problem& problem, const data::Scaling& scaling);
 
 }  // namespace mercer::models

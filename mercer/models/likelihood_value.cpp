@@ -8,6 +8,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/inference/speeds.hpp"
+#include "mercer/inference/system.hpp"
 #include "mercer/preconditioners/registry.hpp"
 
 namespace mercer::models {
@@ -29,8 +30,8 @@ LikelihoodValue unknown(std::string reason) {
   return out;
 }
 
-bool takes_too_long(const inference::RegressionProblem& problem,
-                    const inference::Observations& data, Index probes) {
+bool takes_too_long(const inference::Problem& problem, const inference::Observations& data,
+                    Index probes) {
   const double product =
       inference::product_seconds(inference::nominal_speeds(problem.kernel, data.x.cols()),
                                  data.size(), OperatorKind::tiled, SolvePrecision::mixed, probes);
@@ -38,8 +39,8 @@ bool takes_too_long(const inference::RegressionProblem& problem,
 }
 
 // The determinant of float32 products is that of another matrix where the noise is small.
-SolvePrecision precision_for(const inference::RegressionProblem& problem,
-                             const inference::Observations& data, const linalg::Diagonal& noise) {
+SolvePrecision precision_for(const inference::Problem& problem, const inference::Observations& data,
+                             const linalg::Diagonal& noise) {
   const double prior = problem.kernel.diagonal(data.x).maxCoeff();
   const double rounding = kFloat32Noise * prior * std::sqrt(static_cast<double>(data.size()));
   return noise.least() > rounding ? SolvePrecision::mixed : SolvePrecision::float64;
@@ -69,9 +70,9 @@ struct Quadratic {
 };
 
 // z'H^-1 z = z'w + w'r + r'H^-1 r for z = y - A beta and r = z - H w.
-Quadratic quadratic_term(const inference::RegressionProblem& problem,
-                         const inference::Observations& data, const inference::Weights& weights,
-                         const linalg::LinearOperator& k, const linalg::Diagonal& noise) {
+Quadratic quadratic_term(const inference::Problem& problem, const inference::Observations& data,
+                         const inference::Weights& weights, const linalg::LinearOperator& k,
+                         const linalg::Diagonal& noise) {
   const Matrix basis = problem.basis(data.x);
   const Vector z = basis.cols() > 0 ? Vector(data.y - basis * weights.beta) : data.y;
   Matrix r(data.size(), 1);
@@ -98,7 +99,7 @@ LikelihoodValue lanczos_likelihood(double rest, const inference::LogDeterminant&
   return out;
 }
 
-LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
+LikelihoodValue evaluate_likelihood(const inference::Problem& problem,
                                     const inference::Observations& data) {
   LikelihoodValue out;
   out.method = "none";
@@ -118,7 +119,7 @@ LikelihoodValue evaluate_likelihood(const inference::RegressionProblem& problem,
   return out;
 }
 
-LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
+LikelihoodValue estimate_likelihood(const inference::Problem& problem,
                                     const inference::Observations& data,
                                     const inference::Weights& weights, std::uint64_t seed,
                                     const ProgressCallback& progress) {
@@ -126,7 +127,7 @@ LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
   options.seed = seed;
   if (takes_too_long(problem, data, options.probes))
     return unknown("on so many rows it would take too long");
-  const linalg::Diagonal noise = data.noise.at(problem.noise);
+  const linalg::Diagonal noise = data.noise.at(problem.noise());
   const auto k = inference::make_operators(problem.kernel, data.x, OperatorKind::tiled,
                                            precision_for(problem, data, noise));
   const auto log_det = log_determinant(k, noise, options, progress);
@@ -135,7 +136,7 @@ LikelihoodValue estimate_likelihood(const inference::RegressionProblem& problem,
   const auto fit = quadratic_term(problem, data, weights, *k.exact, noise);
   const double rest = -0.5 * fit.value -
                       0.5 * static_cast<double>(data.size()) * std::log(2 * std::numbers::pi) +
-                      data.replicates.log_likelihood(problem.noise);
+                      data.replicates.log_likelihood(problem.noise());
   auto out = lanczos_likelihood(rest, log_det, options.probes, fit.unsolved);
   out.rows = data.rows_before_merging();
   return out;

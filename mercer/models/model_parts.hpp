@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "mercer/core/error.hpp"
-#include "mercer/data/dataset.hpp"
 #include "mercer/inference/choice.hpp"
 #include "mercer/models/array_file.hpp"
 #include "mercer/models/options.hpp"
@@ -21,27 +20,6 @@ std::string identity_of(inference::SystemChoice choice);
 
 /// An array out of a file; throws ModelFileError unless it has this shape and is finite.
 Matrix take(ArrayFile& file, const char* name, Index rows, Index columns);
-
-/// What the records of all fits hold: where the data came from, how it was learned.
-template <class Options, class Result>
-nlohmann::json common_record(const data::Dataset& data, const Options& options,
-                             const Result& result) {
-  const auto& likelihood = result.likelihood;
-  nlohmann::json record = {{"data_hash", fmt::format("{:016x}", data.fingerprint)},
-                           {"rows_read", data.rows_read},
-                           {"standardize", options.standardize},
-                           {"seed", options.method.seed},
-                           {"kernel", options.method.kernel},
-                           {"train", options.train.train},
-                           {"train_method", result.plan.train_method},
-                           {"train_rows", result.plan.train_rows},
-                           {"steps", result.training.steps},
-                           {"bounds_hit", result.training.bounds_hit},
-                           {"likelihood_method", likelihood.method}};
-  record["log_marginal_likelihood"] =
-      likelihood.known ? nlohmann::json(likelihood.value) : nlohmann::json(nullptr);
-  return record;
-}
 
 /// read(), with whatever it stumbles over said to be damage of the file `name`.
 template <class Read>

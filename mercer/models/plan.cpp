@@ -38,7 +38,7 @@ struct Candidate {
 };
 
 // Everything the estimates depend on.
-struct Problem {
+struct Setting {
   const kernels::Kernel& kernel;
   double noise;
   ConstMatrixView x;
@@ -50,7 +50,7 @@ struct Problem {
   double test_columns;    // right-hand sides of a prediction, in blocks
   Index n() const { return x.rows(); }
   Index d() const { return x.cols(); }
-  Problem at_nominal_speed() const {
+  Setting at_nominal_speed() const {
     auto p = *this;
     p.speed = inference::nominal_speeds(kernel, x.cols());
     return p;
@@ -66,14 +66,14 @@ bool asked(const std::string& option, std::string_view value) {
   return option == "auto" || option == value;
 }
 
-double product_seconds(const Problem& p, const SystemChoice& choice, Index columns) {
+double product_seconds(const Setting& p, const SystemChoice& choice, Index columns) {
   return inference::product_seconds(p.speed, p.n(), choice.op, choice.precision, columns);
 }
 
 // Without a preconditioner CG takes about sqrt(N v/s2) iterations to 1e-6 (algorithms, pitfall 6);
 // a low-rank one about a third of that, a sparse inverse factor or the hybrid a twentieth. Guesses,
 // for ranking and for an order of magnitude.
-double guessed_iterations(const Problem& p, const SystemChoice& choice) {
+double guessed_iterations(const Setting& p, const SystemChoice& choice) {
   const double digits = std::log10(1 / choice.tolerance) / 6;
   double iterations = digits * std::sqrt(static_cast<double>(p.n()) * p.prior_variance / p.noise);
   if (choice.preconditioner == "hybrid" || choice.preconditioner == "vecchia" ||
@@ -84,7 +84,7 @@ double guessed_iterations(const Problem& p, const SystemChoice& choice) {
   return std::clamp(iterations, 5.0, static_cast<double>(choice.max_iterations));
 }
 
-Candidate direct_candidate(const Problem& p, SystemChoice choice) {
+Candidate direct_candidate(const Setting& p, SystemChoice choice) {
   choice.solver = "cholesky";
   choice.preconditioner = "none";
   choice.precision = SolvePrecision::float64;
@@ -109,7 +109,7 @@ Candidate direct_candidate(const Problem& p, SystemChoice choice) {
 // What the preconditioner costs. `auto` may go up to the largest rank that the memory left beside
 // the rest (`other_bytes`) holds, which is set in the choice; it is expected to stop at a
 // quarter of the default rank. Sets the bytes of the largest.
-preconditioners::Cost preconditioner_cost(const Problem& p, double other_bytes,
+preconditioners::Cost preconditioner_cost(const Setting& p, double other_bytes,
                                           SystemChoice& choice, double& largest_bytes) {
   if (choice.preconditioner != "auto")
     return preconditioners::preconditioner(choice.preconditioner)
@@ -128,7 +128,7 @@ preconditioners::Cost preconditioner_cost(const Problem& p, double other_bytes,
   return inference::adaptive_cost(p.n(), p.d(), expected, inference::kAdaptiveNeighbours);
 }
 
-Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
+Candidate iterative_candidate(const Setting& p, SystemChoice choice) {
   const auto n = static_cast<double>(p.n());
   const auto columns = static_cast<double>(p.columns());
   Candidate c;
@@ -173,7 +173,7 @@ Candidate iterative_candidate(const Problem& p, SystemChoice choice) {
   return c;
 }
 
-std::vector<Candidate> solve_candidates(const Problem& p) {
+std::vector<Candidate> solve_candidates(const Setting& p) {
   SystemChoice base;
   base.tolerance = p.method.tolerance;
   base.max_iterations = p.method.max_iterations;
@@ -277,7 +277,7 @@ void refuse(const Plan& plan, const std::vector<PlanRow>& rows, const std::strin
 namespace {
 
 // Returns the seconds of the choice on a typical machine.
-double plan_system(const Problem& p, Plan& plan) {
+double plan_system(const Setting& p, Plan& plan) {
   auto candidates = solve_candidates(p);
   const auto nominal = solve_candidates(p.at_nominal_speed());
   for (std::size_t i = 0; i < candidates.size(); ++i)
@@ -341,7 +341,7 @@ Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
   plan.budget_bytes = memory_budget(method, plan.base_bytes);
   plan.peak_bytes = plan.base_bytes;
   const Index sample = std::min<Index>(x.rows(), 1000);
-  const Problem p{kernel,
+  const Setting p{kernel,
                   noise,
                   x,
                   method,
@@ -354,7 +354,7 @@ Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
   if (purpose == PlanFor::fit && train.train != "none") plan_training(kernel, method, train, plan);
   if (purpose == PlanFor::predict)
     plan_variances(kernel, variance, plan, [&](double columns, Plan& into) {
-      Problem some = p;
+      Setting some = p;
       some.test_columns = columns;
       return plan_system(some, into);
     });

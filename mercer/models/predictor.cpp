@@ -1,3 +1,5 @@
+#include "mercer/models/predictor.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,52 +7,28 @@
 #include <cmath>
 #include <limits>
 
-#include "mercer/approximations/local_variance.hpp"
-#include "mercer/core/error.hpp"
-#include "mercer/inference/pathwise.hpp"
-#include "mercer/linalg/blas.hpp"
-#include "mercer/models/certificate.hpp"
-#include "mercer/models/regression.hpp"
-#include "mercer/operators/tiled_operator.hpp"
+#include "mercer/models/function_query.hpp"
+#include "mercer/models/scaled_data.hpp"
 
 namespace mercer::models {
 namespace {
 
-// Rows at a time where no solve sets the width.
-constexpr Index kRows = 1024;
-
-MethodOptions prediction_method(const RegressionModel& model, const PredictOptions& options) {
-  MethodOptions method = model.method;
-  method.memory = options.memory;
-  method.solver = options.solver;
-  // A small limit of the fit says nothing about the variances, and what was chosen for an
-  // iterative fit does not bind a direct prediction.
-  method.max_iterations = std::max(method.max_iterations, MethodOptions{}.max_iterations);
-  if (options.solver == "cholesky") {
-    method.op = method.precision = method.preconditioner = "auto";
-    method.preconditioning = {};
-  }
-  return method;
+// The variances that a model without them is asked for.
+void settle_variances(const KernelMachine& model, VarianceOptions& options) {
+  if (!model.mean_only) return;
+  if ((options.method != "auto" && options.method != "none") || options.joint_samples > 0)
+    throw InvalidArgument(fmt::format(
+        "kernel {} regression has no uncertainty of f; leave --variance and --samples out, or fit "
+        "with --method gp",
+        model.problem.gaussian() ? "ridge" : "logistic"));
+  options.method = "none";
 }
 
-/// Variances below this share of the prior variance are rounding, not knowledge; true when raised.
-bool raise_to_floor(double& variance, double prior) {
-  const double floor = 1e-12 * prior;
-  if (!(variance < floor)) return false;
-  variance = floor;
-  return true;
-}
-
-/// Kernels that grow with the inputs (linear, poly) overflow far enough out; the first such row.
-template <class Values>
-void check_range(const char* what, const Values& values, Index first) {
-  for (Index i = 0; i < values.rows(); ++i)
-    if (!values.row(i).allFinite())
-      throw PredictionOverflow(
-          first + i,
-          fmt::format("{} overflows double precision: the inputs of this row lie too far "
-                      "from the training data for this kernel; correct or remove the row",
-                      what));
+void raise(std::optional<double>& bound, std::optional<double> other) {
+  if (bound && other)
+    bound = std::max(*bound, *other);
+  else
+    bound.reset();
 }
 
 }  // namespace
@@ -58,252 +36,191 @@ void check_range(const char* what, const Values& values, Index first) {
 PredictionOverflow::PredictionOverflow(Index row_index, const std::string& why)
     : DataError(fmt::format("row {}: {}", row_index + 1, why)), row(row_index), reason(why) {}
 
-Vector Predictions::quantile(double p) const {
-  const double z = boost::math::quantile(boost::math::normal(), p);
-  return mean + z * sd_obs;
-}
-
 struct Predictor::Impl {
-  Impl(RegressionModel m, PredictOptions o)
-      : model(std::move(m)),
-        options(std::move(o)),
-        bound(model.problem, model.weights, model.certificate, model.x),
-        rounding(model.problem, model.noise, model.x) {
+  Impl(KernelMachine m, PredictOptions o) : model(std::move(m)), options(std::move(o)) {
     check(options.variance);
-    if (model.mean_only) {
-      if ((options.variance.method != "auto" && options.variance.method != "none") ||
-          options.variance.joint_samples > 0)
-        throw InvalidArgument(
-            "kernel ridge regression has a mean and no uncertainty; fit with --method gp for one");
-      options.variance.method = "none";
-    }
-    if (options.variance.method == "none" && options.variance.joint_samples == 0) return;
-    plan = make_plan(model.problem.kernel, model.noise.harmonic_mean(), model.x,
-                     prediction_method(model, options), {}, PlanFor::predict, options.variance);
-    if (plan.solves) system.emplace(model.problem.kernel, model.noise, model.x, plan.system);
-    if (plan.variance == "vecchia")
-      local.emplace(model.problem.kernel, model.x, model.noise.vector(model.x.rows()),
-                    options.variance.neighbours_or_default());
+    settle_variances(model, options.variance);
+    queries.resize(model.functions.size());
+    auto first = std::make_unique<FunctionQuery>(model, 0, options);
+    plan = first->plan();
+    const auto count = static_cast<double>(model.num_functions());
+    keeps_all = count == 1 ||
+                plan.base_bytes + count * (plan.peak_bytes - plan.base_bytes) <= plan.budget_bytes;
+    if (!keeps_all) return;
+    queries[0] = std::move(first);
+    for (Index c = 1; c < model.num_functions(); ++c) query(c);
   }
 
   bool with_variance() const { return plan.variance != "none"; }
   bool approximate() const { return with_variance() && plan.variance != "exact"; }
 
-  // A block of rows on the model's scale.
-  struct Block {
-    Matrix x, basis;
-    Vector prior;  // k**
-  };
-  Block scaled_block(ConstMatrixView inputs, Index first, Index rows) const;
-  Vector means(const Block& block) const;
+  FunctionQuery& query(Index c) {
+    auto& slot = queries[static_cast<std::size_t>(c)];
+    if (slot) return *slot;
+    if (!keeps_all)
+      for (auto& other : queries) other.reset();
+    slot = std::make_unique<FunctionQuery>(model, c, options);
+    return *slot;
+  }
 
-  // Variances of f at the rows of a block; also the largest error of a variance.
-  struct Variances {
-    Vector latent;
-    double sd_error_bound = 0;
-    Index clamped = 0;
-    std::int64_t matvecs = 0;
+  void add_function(Index c, ConstMatrixView inputs, const ProgressCallback& progress,
+                    Predictions& out);
+  void to_target_units(Predictions& out) const;
+  void add_noise(const data::NoiseColumns& noise, Predictions& out) const;
+  void add_gaussian(Predictions& out) const;
+  void add_numbers(Predictions& out) const;
+  void add_classes(Predictions& out) const;
+  /// The belief about f on the scale of the likelihood.
+  struct Belief {
+    double mean = 0, variance = 0;
   };
-  Variances exact_variances(const Block& block, const Observer& observer) const;
-  Variances approximate_variances(const Block& block, ConstMatrixView deviations) const;
-  // The part of a variance that comes from estimating the trend.
-  Vector trend_variance(const Block& block) const;
-  // u = H^-1 b so well that |r|^2/s2 is below a thousandth of the noise; throws when that is not
-  // reached. Returns r = b - H u.
-  Matrix solve(ConstMatrixView b, MatrixView u, std::int64_t& matvecs,
-               const Observer& observer) const;
-  void to_target_units(Predictions& p, const data::NoiseColumns& noise) const;
-  // The draws, made when they are first needed.
-  const inference::PathwiseDraws& make_draws(std::int64_t& matvecs, const Observer& observer);
-  // k*'H^-1 k* and how far it may be from the exact value: `truncated` below it by leaving the
-  // solve early, `rounded` to either side.
-  struct Explained {
-    Vector value, truncated, rounded;
-  };
-  Explained explained_directly(ConstMatrixView cross, ConstVectorView prior) const;
-  Explained explained_by_solves(ConstMatrixView cross, ConstVectorView prior, std::int64_t& matvecs,
-                                const Observer& observer) const;
+  Belief belief(const Predictions& p, Index i, Index c) const {
+    const auto& s = model.scaling;
+    return {(p.latent_mean(i, c) - s.target_mean) / s.target_sd,
+            p.latent_sd.cols() > 0 ? std::pow(p.latent_sd(i, c) / s.target_sd, 2) : 0.0};
+  }
 
-  RegressionModel model;
+  KernelMachine model;
   PredictOptions options;
-  ErrorBound bound;
-  VarianceRounding rounding;
   Plan plan;
-  std::optional<inference::RegularizedSystem> system;
-  std::optional<approximations::LocalVariance> local;
-  std::optional<inference::PathwiseDraws> draws;
+  bool keeps_all = true;  // false: there is memory for the system of one function at a time
+  std::vector<std::unique_ptr<FunctionQuery>> queries;
 };
 
-Predictor::Impl::Block Predictor::Impl::scaled_block(ConstMatrixView inputs, Index first,
-                                                     Index rows) const {
-  Block block;
-  block.x = inputs.middleRows(first, rows);
-  model.scaling.scale_inputs(block.x);
-  check_range("an input on the model's scale", block.x, first);
-  block.prior = model.problem.kernel.diagonal(block.x);
-  check_range("the prior variance", block.prior, first);
-  block.basis = model.problem.basis(block.x);
-  return block;
-}
-
-Vector Predictor::Impl::means(const Block& block) const {
-  Vector mean(block.x.rows());
-  operators::cross_apply(model.problem.kernel, block.x, model.x, model.weights.w,
-                         operators::Precision::float64, mean);
-  if (block.basis.cols() > 0) mean += block.basis * model.weights.beta;
-  return mean;
-}
-
-// k*'H^-1 k* = |L^-1 k*|^2.
-Predictor::Impl::Explained Predictor::Impl::explained_directly(ConstMatrixView cross,
-                                                               ConstVectorView prior) const {
-  Matrix v = cross;
-  system->factor()->solve_lower_in_place(v);
-  Explained out;
-  out.value.resize(v.cols());
-  linalg::column_dots(v, v, {out.value.data(), static_cast<std::size_t>(v.cols())});
-  out.truncated = Vector::Zero(v.cols());
-  out.rounded = rounding.direct(prior, out.value);
-  return out;
-}
-
-Matrix Predictor::Impl::solve(ConstMatrixView b, MatrixView u, std::int64_t& matvecs,
-                              const Observer& observer) const {
-  // Default: the variance of f is known to a thousandth of the (mean) noise variance or better,
-  // from r'D^-1 r <= |r|^2 / min D.
-  const double largest = b.colwise().norm().maxCoeff();
-  const double allowed =
-      std::sqrt(1e-3 * system->noise().least() * system->noise().harmonic_mean());
-  const double tolerance =
-      options.tolerance.value_or(std::clamp(allowed / std::max(largest, 1e-300), 1e-10, 1e-2));
-  Matrix r;
-  const auto report = system->solve(b, u, tolerance, observer, &r);
-  matvecs += report.matvecs;
-  if (report.stop == StopReason::interrupted) throw Interrupted("interrupted while predicting");
-  if (report.stop != StopReason::converged)
-    throw ToleranceNotReached(fmt::format(
-        "the {} not found to tolerance {:.1e}: {} after {} iterations, relative residual {:.1e}; "
-        "use --solver cholesky, a looser --tolerance, or {}",
-        approximate() ? "exact variances that measure the error of the others were"
-                      : "variances were",
-        tolerance, to_string(report.stop), report.iterations, report.relative_residual,
-        approximate() ? "--check-rows 0" : "--variance vecchia or none"));
-  return r;
-}
-
-// For u with residual r = k* - H u:  k*'H^-1 k* = k*'u + u'r + r'H^-1 r, and the last term lies in
-// [0, r'D^-1 r]: leaving it out overstates the variance by no more than that.
-Predictor::Impl::Explained Predictor::Impl::explained_by_solves(ConstMatrixView cross,
-                                                                ConstVectorView prior,
-                                                                std::int64_t& matvecs,
-                                                                const Observer& observer) const {
-  Matrix u = Matrix::Zero(cross.rows(), cross.cols());
-  const Matrix r = solve(cross, u, matvecs, observer);
-  Explained explained{Vector(cross.cols()), system->noise().inverse_squares(r),
-                      rounding.iterative(prior, u)};
-  Vector correction(cross.cols());
-  const auto count = static_cast<std::size_t>(cross.cols());
-  linalg::column_dots(cross, u, {explained.value.data(), count});
-  linalg::column_dots(u, r, {correction.data(), count});
-  explained.value += correction;
-  return explained;
-}
-
-// q'M^-1 q with q = a* - A'H^-1 k*.
-Vector Predictor::Impl::trend_variance(const Block& block) const {
-  if (block.basis.cols() == 0) return Vector::Zero(block.x.rows());
-  Matrix q(block.x.rows(), block.basis.cols());
-  operators::cross_apply(model.problem.kernel, block.x, model.x, model.weights.basis_solves,
-                         operators::Precision::float64, q);
-  q = block.basis - q;
-  return (q.array() * (q * model.weights.beta_covariance).array()).rowwise().sum();
-}
-
-Predictor::Impl::Variances Predictor::Impl::exact_variances(const Block& block,
-                                                            const Observer& observer) const {
-  const Vector& prior = block.prior;
-  Variances out;
-  Matrix cross(model.x.rows(), block.x.rows());
-  operators::cross_matrix(model.problem.kernel, model.x, block.x, cross);
-  Explained explained = system->factor() != nullptr
-                            ? explained_directly(cross, prior)
-                            : explained_by_solves(cross, prior, out.matvecs, observer);
-  const Vector trend = trend_variance(block);
-  out.latent = prior - explained.value + trend;
-  for (Index i = 0; i < out.latent.size(); ++i) {
-    explained.rounded(i) +=
-        trend_variance_error(std::max(0.0, trend(i)), prior(i), model.certificate.trend_residual);
-    const double high = out.latent(i) + explained.rounded(i);
-    const double low = out.latent(i) - explained.rounded(i) - explained.truncated(i);
-    out.clamped += raise_to_floor(out.latent(i), prior(i));
-    const double sd = std::sqrt(out.latent(i));
-    out.sd_error_bound = std::max({out.sd_error_bound, sd - std::sqrt(std::max(0.0, low)),
-                                   std::sqrt(std::max(0.0, high)) - sd});
+// Column c of what is known of f, on the scale of the model.
+void Predictor::Impl::add_function(Index c, ConstMatrixView inputs,
+                                   const ProgressCallback& progress, Predictions& out) {
+  auto& function = query(c);
+  const Index m = inputs.rows(), draws = options.variance.joint_samples;
+  for (Index first = 0; first < m; first += function.block_rows()) {
+    const Index rows = std::min(function.block_rows(), m - first);
+    const auto report = [&](const Iteration&) {
+      if (!progress) return Action::proceed;
+      const double done =
+          static_cast<double>(c) + static_cast<double>(first) / static_cast<double>(m);
+      return progress({"predict", done / static_cast<double>(model.num_functions()), ""});
+    };
+    if (report({}) == Action::stop) throw Interrupted("interrupted while predicting");
+    const auto f =
+        function.moments(function.block(inputs.middleRows(first, rows), first), first, report);
+    out.latent_mean.col(c).segment(first, rows) = f.mean;
+    out.error_bound.col(c).segment(first, rows) = f.error_bound;
+    out.samples.block(first, c * draws, rows, draws) = f.deviations;
+    if (with_variance()) out.latent_sd.col(c).segment(first, rows) = f.variance.cwiseSqrt();
+    if (out.sd_error_bound) raise(out.sd_error_bound, f.sd_error_bound);
+    out.clamped_variances += f.clamped;
+    out.matvecs += f.matvecs;
   }
-  return out;
 }
 
-// By neighbours, or from the deviations of draws from the mean, which is known: no degree of
-// freedom is spent on it.
-Predictor::Impl::Variances Predictor::Impl::approximate_variances(
-    const Block& block, ConstMatrixView deviations) const {
-  Variances out;
-  if (local)
-    out.latent = block.prior - local->explained(block.x) + trend_variance(block);
-  else
-    out.latent = deviations.rowwise().squaredNorm() / static_cast<double>(deviations.cols());
-  for (Index i = 0; i < out.latent.size(); ++i)
-    out.clamped += raise_to_floor(out.latent(i), block.prior(i));
-  return out;
-}
-
-const inference::PathwiseDraws& Predictor::Impl::make_draws(std::int64_t& matvecs,
-                                                            const Observer& observer) {
-  if (draws) return *draws;
-  const inference::PathwiseOptions wanted{.count = options.variance.draws_needed(),
-                                          .seed = model.method.seed};
-  const auto solve_blocks = [&](ConstMatrixView b, MatrixView u) {
-    for (Index first = 0; first < b.cols(); first += plan.variance_block) {
-      const Index columns = std::min(plan.variance_block, b.cols() - first);
-      solve(b.middleCols(first, columns), u.middleCols(first, columns), matvecs, observer);
-    }
-  };
-  const Vector noise = system->noise().vector(model.x.rows());
-  return draws.emplace(model.problem, model.x, noise, model.weights, wanted, solve_blocks);
-}
-
-void Predictor::Impl::to_target_units(Predictions& p, const data::NoiseColumns& noise) const {
+void Predictor::Impl::to_target_units(Predictions& out) const {
   const auto& scaling = model.scaling;
-  if (with_variance()) {
-    // The learned noise, and what is known of the observation; jitter is not part of it.
-    const Index m = p.sd_latent.size();
-    const auto observed = row_noise(noise, scaling).at(model.problem.noise);
-    observed.require_size(m, "predict");
-    p.sd_obs = (p.sd_latent.array().square() + observed.vector(m).array()).sqrt();
-    p.sd_obs *= scaling.target_sd;
-    p.sd_latent *= scaling.target_sd;
-    if (p.sd_error_bound) p.sd_error_bound = scaling.unscale_width(*p.sd_error_bound);
-  }
-  scaling.unscale_target(p.mean);
-  p.samples *= scaling.target_sd;
-  p.samples.colwise() += p.mean;
+  const Index draws = options.variance.joint_samples;
+  out.latent_sd *= scaling.target_sd;
+  out.samples *= scaling.target_sd;
+  if (out.sd_error_bound) out.sd_error_bound = scaling.unscale_width(*out.sd_error_bound);
   // Undoing the scaling rounds too: it matters for targets far from zero.
   constexpr double eps = std::numeric_limits<double>::epsilon();
-  p.error_bound = scaling.target_sd * p.error_bound.array() +
-                  2 * eps * (p.mean.array().abs() + std::abs(scaling.target_mean));
-  check_range("the predicted mean", p.mean, 0);
-  check_range("the error bound", p.error_bound, 0);
-  check_range("a draw from the posterior", p.samples, 0);
-  // Far beyond the quantiles that anyone asks for.
-  if (with_variance())
-    check_range("the predicted interval", Vector(p.mean.cwiseAbs() + 10 * p.sd_obs), 0);
+  for (Index c = 0; c < out.latent_mean.cols(); ++c) {
+    auto mean = out.latent_mean.col(c);
+    scaling.unscale_target(mean);
+    out.samples.middleCols(c * draws, draws).colwise() += mean;
+    out.error_bound.col(c) = scaling.target_sd * out.error_bound.col(c).array() +
+                             2 * eps * (mean.array().abs() + std::abs(scaling.target_mean));
+  }
+  check_range("the predicted mean", out.latent_mean, 0);
+  check_range("the error bound", out.error_bound, 0);
+  check_range("a draw from the posterior", out.samples, 0);
 }
 
-Predictor::Predictor(RegressionModel model, PredictOptions options)
+// y is f plus noise: the learned one, and what is known of the observation; jitter is not part of
+// it. On the scale of the model, before its latent_sd is in target units.
+void Predictor::Impl::add_noise(const data::NoiseColumns& noise, Predictions& out) const {
+  if (!with_variance()) return;
+  const Index m = out.rows();
+  const auto observed = row_noise(noise, model.scaling).at(model.problem.noise());
+  observed.require_size(m, "predict");
+  out.sd_obs = (out.latent_sd.col(0).array().square() + observed.vector(m).array()).sqrt();
+  out.sd_obs *= model.scaling.target_sd;
+}
+
+void Predictor::Impl::add_gaussian(Predictions& out) const {
+  out.mean = out.latent_mean.col(0);
+  if (!with_variance()) return;
+  // Far beyond the quantiles that anyone asks for.
+  check_range("the predicted interval", Vector(out.mean.cwiseAbs() + 10 * out.sd_obs), 0);
+  const auto quantile = [&](double p) -> Vector {
+    return out.mean + boost::math::quantile(boost::math::normal(), p) * out.sd_obs;
+  };
+  out.q025 = quantile(0.025);
+  out.q05 = quantile(0.05);
+  out.q95 = quantile(0.95);
+  out.q975 = quantile(0.975);
+}
+
+void Predictor::Impl::add_numbers(Predictions& out) const {
+  const Index m = out.rows();
+  const auto& likelihood = *model.problem.likelihood;
+  out.mean.resize(m);
+  if (with_variance())
+    for (Vector* v : {&out.sd_obs, &out.q025, &out.q05, &out.q95, &out.q975}) v->resize(m);
+  for (Index i = 0; i < m; ++i) {
+    const auto [f, v] = belief(out, i, 0);
+    const auto moments = likelihood.predictive(f, v);
+    if (!std::isfinite(moments.mean) || !std::isfinite(moments.variance))
+      throw PredictionOverflow(i,
+                               "the predicted mean or variance overflows double precision: the "
+                               "inputs of this row lie too far from the training data");
+    out.mean(i) = moments.mean;
+    if (!with_variance()) continue;
+    out.sd_obs(i) = std::sqrt(moments.variance);
+    out.q025(i) = likelihood.predictive_quantile(0.025, f, v);
+    out.q05(i) = likelihood.predictive_quantile(0.05, f, v);
+    out.q95(i) = likelihood.predictive_quantile(0.95, f, v);
+    out.q975(i) = likelihood.predictive_quantile(0.975, f, v);
+  }
+  for (Vector* values : {&out.mean, &out.q025, &out.q05, &out.q95, &out.q975})
+    model.scaling.unscale_target(*values);
+  out.sd_obs *= model.scaling.target_sd;
+}
+
+// Both links are odd around 1/2, so the rarer side is computed and the other is 1 minus it: as 1 -
+// p it would be no more than rounding, and its log nothing at all.
+void Predictor::Impl::add_classes(Predictions& out) const {
+  const Index m = out.rows(), c = out.latent_mean.cols();
+  const auto& likelihood = *model.problem.likelihood;
+  const auto rare = [&](Index i, Index j) {
+    const auto f = belief(out, i, j);
+    return likelihood.predictive(-std::abs(f.mean), f.variance).mean;
+  };
+  Matrix p(m, std::max<Index>(c, 2));
+  if (c == 1) {
+    for (Index i = 0; i < m; ++i) {
+      const Index which = belief(out, i, 0).mean > 0 ? 0 : 1;
+      p(i, which) = rare(i, 0);
+      p(i, 1 - which) = 1 - p(i, which);
+    }
+    out.probabilities = std::move(p);
+    return;
+  }
+  // That class c is true and all others are not, given that exactly one is: the odds, normalised.
+  for (Index i = 0; i < m; ++i) {
+    for (Index j = 0; j < c; ++j) {
+      const double q = std::max(rare(i, j), std::numeric_limits<double>::min());
+      const double log_odds = std::log(q) - std::log1p(-q);
+      p(i, j) = belief(out, i, j).mean > 0 ? -log_odds : log_odds;
+    }
+    p.row(i).array() = (p.row(i).array() - p.row(i).maxCoeff()).exp();
+    p.row(i) /= p.row(i).sum();
+  }
+  out.probabilities = std::move(p);
+}
+
+Predictor::Predictor(KernelMachine model, PredictOptions options)
     : impl_(std::make_unique<Impl>(std::move(model), std::move(options))) {}
 Predictor::~Predictor() = default;
 
-const RegressionModel& Predictor::model() const { return impl_->model; }
+const KernelMachine& Predictor::model() const { return impl_->model; }
 const Plan& Predictor::plan() const { return impl_->plan; }
 
 Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& progress,
@@ -319,46 +236,26 @@ Predictions Predictor::predict(ConstMatrixView inputs, RowSample& sample,
                                const ProgressCallback& progress,
                                const data::NoiseColumns& noise) const {
   const auto& model = impl_->model;
-  const auto& options = impl_->options.variance;
   if (inputs.cols() != model.x.cols())
     throw DimensionMismatch("predict: columns of the inputs", inputs.cols(), "inputs of the model",
                             model.x.cols());
-  const Index m = inputs.rows();
+  const Index m = inputs.rows(), functions = model.num_functions();
   Predictions out;
-  out.mean.resize(m);
-  out.error_bound.resize(m);
-  out.samples.resize(m, options.joint_samples);
-  if (impl_->with_variance()) out.sd_latent.resize(m);
+  out.latent_mean.resize(m, functions);
+  out.error_bound.resize(m, functions);
+  out.samples.resize(m, functions * impl_->options.variance.joint_samples);
+  if (impl_->with_variance()) out.latent_sd.resize(m, functions);
   if (impl_->approximate()) out.sd_error_bound.reset();
-  const bool exact = impl_->plan.variance == "exact";
-  const Index block_rows = exact ? impl_->plan.variance_block : kRows;
-  for (Index first = 0; first < m; first += block_rows) {
-    const Index rows = std::min(block_rows, m - first);
-    const auto report = [&](const Iteration&) {
-      return progress
-                 ? progress({"predict", static_cast<double>(first) / static_cast<double>(m), ""})
-                 : Action::proceed;
-    };
-    if (report({}) == Action::stop) throw Interrupted("interrupted while predicting");
-    const auto block = impl_->scaled_block(inputs, first, rows);
-    out.mean.segment(first, rows) = impl_->means(block);
-    out.error_bound.segment(first, rows) = impl_->bound(block.prior, block.basis);
-    Matrix deviations(rows, 0);
-    if (options.draws_needed() > 0) {
-      deviations = impl_->make_draws(out.matvecs, report).deviations(block.x);
-      out.samples.middleRows(first, rows) = deviations.leftCols(options.joint_samples);
-    }
-    if (!impl_->with_variance()) continue;
-    const auto v = exact ? impl_->exact_variances(block, report)
-                         : impl_->approximate_variances(block, deviations);
-    check_range("the predicted variance", v.latent, first);
-    out.sd_latent.segment(first, rows) = v.latent.cwiseSqrt();
-    if (exact) out.sd_error_bound = std::max(*out.sd_error_bound, v.sd_error_bound);
-    out.clamped_variances += v.clamped;
-    out.matvecs += v.matvecs;
-  }
-  impl_->to_target_units(out, noise);
-  if (impl_->approximate()) sample.add(inputs, out.sd_latent);
+  for (Index c = 0; c < functions; ++c) impl_->add_function(c, inputs, progress, out);
+  if (model.problem.gaussian()) impl_->add_noise(noise, out);
+  impl_->to_target_units(out);
+  if (model.classifies())
+    impl_->add_classes(out);
+  else if (model.problem.gaussian())
+    impl_->add_gaussian(out);
+  else
+    impl_->add_numbers(out);
+  if (impl_->approximate()) sample.add(inputs, out.latent_sd);
   return out;
 }
 
@@ -374,15 +271,39 @@ std::optional<SdError> Predictor::sd_error(const RowSample& sample,
   const auto observer = [&](const Iteration&) {
     return progress ? progress({"check variances", -1, ""}) : Action::proceed;
   };
-  SdError out;
-  const Matrix inputs = sample.inputs();
-  for (Index first = 0; first < inputs.rows(); first += impl_->plan.variance_block) {
-    const Index rows = std::min(impl_->plan.variance_block, inputs.rows() - first);
-    const auto v = impl_->exact_variances(impl_->scaled_block(inputs, first, rows), observer);
-    for (Index i = 0; i < rows; ++i)
-      out.add(sample.sd()[static_cast<std::size_t>(first + i)],
-              model.scaling.unscale_width(std::sqrt(v.latent(i))));
-    out.matvecs += v.matvecs;
+  const Matrix inputs = sample.inputs(), sd = sample.sd();
+  std::optional<SdError> worst;
+  std::int64_t matvecs = 0;
+  for (Index c = 0; c < model.num_functions(); ++c) {
+    auto& function = impl_->query(c);
+    const Index block = function.plan().variance_block;
+    SdError error;
+    for (Index first = 0; first < inputs.rows(); first += block) {
+      const Index rows = std::min(block, inputs.rows() - first);
+      const auto exact =
+          function.exact_variances(function.block(inputs.middleRows(first, rows), first), observer);
+      for (Index i = 0; i < rows; ++i)
+        error.add(sd(first + i, c), model.scaling.unscale_width(std::sqrt(exact.variance(i))));
+      matvecs += exact.matvecs;
+    }
+    if (!worst || error.largest > worst->largest) worst = error;
+  }
+  worst->matvecs = matvecs;
+  return worst;
+}
+
+Vector Predictor::log_density(const Predictions& predictions, ConstVectorView target) const {
+  const auto& model = impl_->model;
+  const auto& likelihood = *model.problem.likelihood;
+  Vector y = target;
+  for (Index i = 0; i < y.size(); ++i)
+    if (const auto why = likelihood.fault(y(i)); !why.empty())
+      throw DataError(fmt::format("row {}: the target is {}, but it {}", i + 1, y(i), why));
+  model.scaling.scale_target(y);
+  Vector out(y.size());
+  for (Index i = 0; i < y.size(); ++i) {
+    const auto [f, v] = impl_->belief(predictions, i, 0);
+    out(i) = likelihood.log_predictive(y(i), f, v) - std::log(model.scaling.target_sd);
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include "mercer/models/scores.hpp"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "mercer/core/error.hpp"
@@ -16,22 +17,39 @@ double normal_density(double z) { return std::exp(-0.5 * z * z) / std::sqrt(2 * 
 
 }  // namespace
 
+void ScoreKeeper::add_error(double target, double mean) {
+  const double error = target - mean;
+  squared_ += error * error;
+  absolute_ += std::abs(error);
+  ++n_;
+  const double delta = target - target_mean_;
+  target_mean_ += delta / static_cast<double>(n_);
+  target_m2_ += delta * (target - target_mean_);
+}
+
+void ScoreKeeper::add(ConstVectorView target, const SpreadPredictions& p) {
+  if (target.size() != p.mean.size() || target.size() != p.log_density.size())
+    throw DimensionMismatch("scores: number of targets", target.size(), "number of predictions",
+                            p.mean.size());
+  normal_ = false;
+  log_density_ += p.log_density.sum();
+  for (Index i = 0; i < target.size(); ++i) {
+    add_error(target(i), p.mean(i));
+    inside90_ += p.q05(i) <= target(i) && target(i) <= p.q95(i) ? 1 : 0;
+    inside95_ += p.q025(i) <= target(i) && target(i) <= p.q975(i) ? 1 : 0;
+  }
+}
+
 void ScoreKeeper::add(ConstVectorView target, ConstVectorView mean, ConstVectorView sd_obs) {
   has_sd_ = sd_obs.size() > 0 || target.size() == 0;
   if (target.size() != mean.size() || (has_sd_ && target.size() != sd_obs.size()))
     throw DimensionMismatch("scores: number of targets", target.size(), "number of predictions",
                             mean.size());
   for (Index i = 0; i < target.size(); ++i) {
-    const double error = target(i) - mean(i);
-    squared_ += error * error;
-    absolute_ += std::abs(error);
-    ++n_;
-    const double delta = target(i) - target_mean_;
-    target_mean_ += delta / static_cast<double>(n_);
-    target_m2_ += delta * (target(i) - target_mean_);
+    add_error(target(i), mean(i));
     if (!has_sd_) continue;
     const double sd = sd_obs(i);
-    const double z = error / sd;
+    const double z = (target(i) - mean(i)) / sd;
     log_density_ += -0.5 * std::log(2 * std::numbers::pi) - std::log(sd) - 0.5 * z * z;
     // Gneiting & Raftery (2007): crps of N(m, s) at y.
     crps_ += sd * (z * (2 * normal_cdf(z) - 1) + 2 * normal_density(z) -
@@ -51,7 +69,7 @@ RegressionScores ScoreKeeper::scores() const {
   s.mae = absolute_ / n;
   if (target_m2_ > 0) s.smse = squared_ / target_m2_;
   s.nll = -log_density_ / n;
-  s.crps = crps_ / n;
+  s.crps = normal_ ? crps_ / n : std::numeric_limits<double>::quiet_NaN();
   s.coverage90 = static_cast<double>(inside90_) / n;
   s.coverage95 = static_cast<double>(inside95_) / n;
   return s;

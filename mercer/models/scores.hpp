@@ -21,17 +21,28 @@ struct RegressionScores {
   double coverage95 = 0;
 };
 
+/// Predictions that are not normal: what their likelihood says of each row.
+struct SpreadPredictions {
+  ConstVectorView mean, q025, q05, q95, q975;
+  ConstVectorView log_density;  // of the target
+};
+
 class ScoreKeeper {
  public:
   /// `sd_obs` may be empty: then it is for every block.
   void add(ConstVectorView target, ConstVectorView mean, ConstVectorView sd_obs);
+  /// The same with intervals and densities that are not those of a normal distribution; crps is not
+  /// known then.
+  void add(ConstVectorView target, const SpreadPredictions& predictions);
   RegressionScores scores() const;
 
  private:
+  void add_error(double target, double mean);
+
   Index n_ = 0;
   double squared_ = 0, absolute_ = 0, log_density_ = 0, crps_ = 0;
   Index inside90_ = 0, inside95_ = 0;
-  bool has_sd_ = true;
+  bool has_sd_ = true, normal_ = true;
   double target_mean_ = 0, target_m2_ = 0;  // Welford
 };
 

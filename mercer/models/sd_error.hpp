@@ -28,20 +28,21 @@ class RowSample {
  public:
   RowSample(Index rows, std::uint64_t seed);
 
-  /// The next rows of the stream: raw inputs and the standard deviation to be checked.
-  void add(ConstMatrixView inputs, ConstVectorView sd);
+  /// The next rows of the stream: raw inputs and the standard deviations to be checked, a column
+  /// for every latent function.
+  void add(ConstMatrixView inputs, ConstMatrixView sd);
 
   Index size() const { return static_cast<Index>(sd_.size()); }
   /// Rows of the sample, in no order.
   Matrix inputs() const;
-  const std::vector<double>& sd() const { return sd_; }
+  Matrix sd() const;
 
  private:
   Index capacity_;
   Rng rng_;
   Index seen_ = 0;
   std::vector<Vector> inputs_;
-  std::vector<double> sd_;
+  std::vector<Vector> sd_;
 };
 
 }  // namespace mercer::models

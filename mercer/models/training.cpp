@@ -30,23 +30,22 @@ constexpr std::string_view kFullPrefix = "full_";
 
 class Trainer {
  public:
-  Trainer(inference::RegressionProblem problem, const inference::Observations& data,
-          const Plan& plan, const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
-          const ProgressCallback& progress, const StepObserver& on_step)
+  Trainer(inference::Problem problem, const inference::Observations& data, const Plan& plan,
+          const LearnRequest& request)
       : problem_(std::move(problem)),
         data_(data),
         plan_(plan),
-        options_(options),
-        seed_(seed),
-        identity_(identity),
-        progress_(progress),
-        on_step_(on_step),
-        order_(Rng(seed, "subset").permutation(data.size())) {
+        options_(request.options),
+        seed_(request.seed),
+        identity_(request.identity),
+        progress_(request.progress),
+        on_step_(request.on_step),
+        order_(Rng(seed_, "subset").permutation(data.size())) {
     set_bounds();
     load_checkpoint();
   }
 
-  TrainingOutcome run();
+  Learned run();
 
  private:
   LikelihoodValue learn_exactly();
@@ -68,7 +67,7 @@ class Trainer {
   Vector random_start(int index) const;
   void add(const optim::MinimizeResult& result);
 
-  inference::RegressionProblem problem_;
+  inference::Problem problem_;
   const inference::Observations& data_;
   const Plan& plan_;
   const TrainOptions& options_;
@@ -321,7 +320,7 @@ LikelihoodValue Trainer::learn_exactly() {
   return likelihood;
 }
 
-TrainingOutcome Trainer::run() {
+Learned Trainer::run() {
   const bool by_solves = plan_.train_method != "exact";
   LikelihoodValue likelihood;
   if (!by_solves || plan_.start_rows > 0) likelihood = learn_exactly();
@@ -342,11 +341,9 @@ TrainingOutcome Trainer::run() {
 
 }  // namespace
 
-TrainingOutcome train(const inference::RegressionProblem& start,
-                      const inference::Observations& data, const Plan& plan,
-                      const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
-                      const ProgressCallback& progress, const StepObserver& on_step) {
-  return Trainer(start, data, plan, options, seed, identity, progress, on_step).run();
+Learned train(const inference::Problem& start, const inference::Observations& data,
+              const Plan& plan, const LearnRequest& request) {
+  return Trainer(start, data, plan, request).run();
 }
 
 }  // namespace mercer::models

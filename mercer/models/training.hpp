@@ -4,26 +4,11 @@
 // Every evaluation goes through a replay log, so that a killed run resumes to the same bits.
 #pragma once
 
-#include <cstdint>
-
-#include "mercer/models/regression.hpp"
+#include "mercer/models/fit_method.hpp"
 
 namespace mercer::models {
 
-struct TrainingOutcome {
-  inference::RegressionProblem problem;
-  TrainReport report;
-  LikelihoodValue likelihood;
-};
-
-/// Told of the values that a step has reached and the seconds until then, without its own.
-using StepObserver =
-    std::function<void(const inference::RegressionProblem&, int step, double seconds)>;
-
-/// `identity` names the run (data and options); a checkpoint of another run is refused.
-TrainingOutcome train(const inference::RegressionProblem& start,
-                      const inference::Observations& data, const Plan& plan,
-                      const TrainOptions& options, std::uint64_t seed, std::uint64_t identity,
-                      const ProgressCallback& progress, const StepObserver& on_step = {});
+Learned train(const inference::Problem& start, const inference::Observations& data,
+              const Plan& plan, const LearnRequest& request);
 
 }  // namespace mercer::models

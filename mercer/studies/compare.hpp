@@ -10,7 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "mercer/models/regression.hpp"
+#include "mercer/inference/system.hpp"
+#include "mercer/models/plan.hpp"
+#include "mercer/models/progress.hpp"
+#include "mercer/models/scaled_data.hpp"
 
 namespace mercer::studies {
 

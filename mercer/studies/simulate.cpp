@@ -113,8 +113,8 @@ double draw_bytes(const DrawOptions& options, Index n, Index d) {
          approximations::vecchia_draw_bytes(n, d, options.neighbours.value_or(kDrawNeighbours));
 }
 
-Draw draw_from_gp(const inference::RegressionProblem& problem, const Matrix& x,
-                  const DrawOptions& options, const models::ProgressCallback& progress) {
+Draw draw_from_gp(const inference::Problem& problem, const Matrix& x, const DrawOptions& options,
+                  const models::ProgressCallback& progress) {
   const Index n = x.rows();
   check_memory(options, n, x.cols());
   const double nugget = kNugget * problem.kernel.diagonal(x).mean();
@@ -129,7 +129,7 @@ Draw draw_from_gp(const inference::RegressionProblem& problem, const Matrix& x,
   }
   Vector noise(n);
   Rng(options.seed, "gp-noise").fill_normal(noise);
-  draw.target = draw.latent + std::sqrt(problem.noise) * noise;
+  draw.target = draw.latent + std::sqrt(problem.noise()) * noise;
   return draw;
 }
 

@@ -130,7 +130,7 @@ class ClassificationTest(LatentCase):
         self.assertEqual((self.folder / "p.csv").read_text(), plain)
         bare = self.predict("m.mcr", "d.csv", "--no-variance")
         self.assertFalse([name for name in bare[0] if "sd" in name])
-        self.refused(2, "predict", "m.mcr", "d.csv", "--samples", 3, saying="--samples")
+        self.refused(2, "predict", "m.mcr", "d.csv", "--samples", 0, saying="--samples")
 
     def test_solves_agree_with_the_factorisation(self):
         self.three("d.csv")
@@ -246,7 +246,9 @@ class LatentLearningTest(LatentCase):
         self.refused(3, "fit", "d.csv", "--trace", "x.csv", "--validation", "bad.csv",
                      saying=("bad.csv: line 3", "9", "none of the classes"))
         self.counts("c.csv", n=30)
-        self.refused(2, "fit", "c.csv", "--likelihood", "poisson", *trace, saying="--trace")
+        self.json("fit", "c.csv", "--likelihood", "poisson", "-m", "c.mcr", "--trace", "c.trace.csv", "--validation", "c.csv",
+                  *QUICK)
+        self.assertIn("rmse", (self.folder / "c.trace.csv").read_text().splitlines()[0])
 
     def test_a_checkpoint_resumes_to_the_same_bits(self):
         self.three("d.csv", n=150)
@@ -344,6 +346,22 @@ class LatentRefusalsTest(LatentCase):
         self.assertEqual((scores["n"], scores["rows_missing_target"]), (1, 1))
         self.assertIsNone(scores["auc"])
         self.assertIn("class", scores["auc_reason"])
+
+    def test_draws_belong_to_each_class(self):
+        self.three("d.csv", n=60)
+        self.json("fit", "d.csv", "-m", "m.mcr", *FIXED)
+        rows = self.predict("m.mcr", "d.csv", "--samples", 2)
+        for label in "012":
+            for name in (f"sample_1_{label}", f"sample_2_{label}"):
+                distance = [abs(float(row[name]) - float(row[f"latent_mean_{label}"])) / float(row[f"latent_sd_{label}"])
+                            for row in rows]
+                self.assertLess(max(distance), 7)  # seven standard deviations, 2e-12 a value
+                self.assertGreater(max(distance), 0)
+        # The same functions whatever piece of the file.
+        head = (self.folder / "d.csv").read_text().splitlines(True)[:11]
+        self.write("head.csv", "".join(head))
+        for whole, piece in zip(rows, self.predict("m.mcr", "head.csv", "--samples", 2)):
+            self.assertAlmostEqual(float(whole["sample_2_1"]), float(piece["sample_2_1"]), places=9)
 
     def test_options_of_gaussian_noise(self):
         self.counts("d.csv", n=30)

@@ -255,11 +255,11 @@ class ModelFileTest(CliCase):
     def test_newer_format(self):
         bad = bytearray(fitted()[3].read_bytes())
         header = struct.unpack_from("<Q", bad, 24)[0]
-        struct.pack_into("<I", bad, 8, 4)
+        struct.pack_into("<I", bad, 8, 5)
         struct.pack_into("<I", bad, 12, zlib.crc32(bytes(bad[16:32 + header])))
         self.write("bad.mcr", bytes(bad))
         version = self.mercer("--version").stdout.split()[1]
-        self.everywhere(("version 4", "newer", version, "version 3"))
-        struct.pack_into("<I", bad, 8, 3)  # that of classes, which this is not
+        self.everywhere(("version 5", "newer", version, "version 4"))
+        struct.pack_into("<I", bad, 8, 3)  # of another layout, which this has not
         self.write("bad.mcr", bytes(bad))
         self.everywhere("damaged")

@@ -19,7 +19,7 @@ Observations make_data(Index n, Index d) {
   return out;
 }
 
-RegressionProblem make_problem(const std::string& kernel, MeanKind mean = MeanKind::zero) {
+Problem make_problem(const std::string& kernel, MeanKind mean = MeanKind::zero) {
   return {kernels::Kernel::parse(kernel, 2), 0.1, mean, {}};
 }
 

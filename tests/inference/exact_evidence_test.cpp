@@ -22,10 +22,10 @@ Observations small_data(Index n, Index d) {
 }
 
 // The textbook formula in dense Eigen algebra, with the trend by generalised least squares.
-double dense_evidence(const RegressionProblem& problem, const Observations& data) {
+double dense_evidence(const Problem& problem, const Observations& data) {
   const Index n = data.x.rows();
   Matrix h = problem.kernel.reference_matrix(data.x, data.x);
-  h.diagonal() += data.noise.at(problem.noise).vector(n);
+  h.diagonal() += data.noise.at(problem.noise()).vector(n);
   const Eigen::LLT<Matrix> llt(h);
   Vector r = data.y;
   const Matrix a = mean_basis(problem.mean, data.x);
@@ -51,7 +51,7 @@ class EvidenceLaw : public ::testing::TestWithParam<std::tuple<const char*, Mean
     if (noise == Noise::known || noise == Noise::both) out.noise.known = u.col(1);
     return out;
   }
-  RegressionProblem problem() const {
+  Problem problem() const {
     return {kernels::Kernel::parse(std::get<0>(GetParam()), 2), 0.2, std::get<1>(GetParam())};
   }
 };
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(UnequalNoise, EvidenceLaw,
 
 TEST(ExactEvidence, SameBitsForAnyNumberOfThreads) {
   const auto data = small_data(600, 3);
-  const RegressionProblem problem{kernels::Kernel::parse("matern52", 3), 0.1, MeanKind::constant};
+  const Problem problem{kernels::Kernel::parse("matern52", 3), 0.1, MeanKind::constant};
   const int before = num_threads();
   set_num_threads(1);
   const auto one = exact_evidence(problem, data, true);
@@ -113,7 +113,7 @@ TEST(ExactEvidence, SameBitsForAnyNumberOfThreads) {
 }
 
 TEST(ExactEvidence, ShapesMustAgree) {
-  const RegressionProblem problem{kernels::Kernel::parse("rbf", 2), 0.1, MeanKind::zero};
+  const Problem problem{kernels::Kernel::parse("rbf", 2), 0.1, MeanKind::zero};
   EXPECT_THROW(exact_evidence(problem, {Matrix::Zero(3, 2), Vector::Zero(4)}, false),
                DimensionMismatch);
   const Observations few_shares{Matrix::Zero(3, 2), Vector::Zero(3), {.share = Vector::Ones(2)}};
@@ -124,7 +124,7 @@ TEST(MeanFunction, CollinearTrendIsRefusedWithAReason) {
   Matrix x(20, 2);
   Rng(1, "x").fill_normal(x);
   x.col(1) = x.col(0);  // the two slopes cannot be told apart
-  const RegressionProblem problem{kernels::Kernel::parse("rbf", 2), 0.1, MeanKind::linear};
+  const Problem problem{kernels::Kernel::parse("rbf", 2), 0.1, MeanKind::linear};
   EXPECT_THROW(exact_evidence(problem, {x, x.col(0)}, false), NotPositiveDefinite);
 }
 

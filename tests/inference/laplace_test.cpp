@@ -5,6 +5,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/inference/exact_evidence.hpp"
 #include "mercer/inference/exact_laplace.hpp"
 #include "mercer/inference/laplace_gradient.hpp"
 #include "mercer/inference/log_determinant.hpp"
@@ -19,9 +20,9 @@ double observe(const likelihoods::Likelihood& likelihood, double f, Rng& rng) {
   return std::floor(std::exp(0.5 + f) * (0.5 + rng.uniform()));
 }
 
-LatentData make_data(const std::string& likelihood, Index n, Index functions = 1) {
+LaplaceData make_data(const std::string& likelihood, Index n, Index functions = 1) {
   const auto l = likelihoods::make(likelihood);
-  LatentData out{Matrix(n, 2), Matrix(n, functions), Vector::Zero(functions)};
+  LaplaceData out{Matrix(n, 2), Matrix(n, functions), Vector::Zero(functions)};
   Rng rng(11, "laplace data");
   rng.fill_normal(out.x);
   for (Index j = 0; j < functions; ++j) {
@@ -33,8 +34,8 @@ LatentData make_data(const std::string& likelihood, Index n, Index functions = 1
   return out;
 }
 
-LatentProblem make_problem(const std::string& likelihood, const std::string& kernel = "matern52") {
-  LatentProblem problem(kernels::Kernel::parse(kernel, 2), likelihoods::make(likelihood));
+Problem make_problem(const std::string& likelihood, const std::string& kernel = "matern52") {
+  Problem problem(kernels::Kernel::parse(kernel, 2), likelihoods::make(likelihood));
   problem.kernel.set_all_variances(2.0);
   return problem;
 }
@@ -52,6 +53,18 @@ std::vector<std::string> likelihood_names() {
   std::vector<std::string> names;
   for (const auto& info : likelihoods::likelihoods()) names.emplace_back(info.name);
   return names;
+}
+
+// Of Gaussian noise Laplace's approximation is exact: value and gradient are those of regression.
+TEST(Laplace, IsExactForGaussianNoise) {
+  const auto data = make_data("gaussian", 60);
+  const Problem problem(kernels::Kernel::parse("matern32", 2), 0.2);
+  const Observations rows{data.x, data.y.col(0).array() - data.offset(0)};
+  const auto laplace = exact_laplace(problem, data, true, tight());
+  const auto exact = exact_evidence(problem, rows, true);
+  EXPECT_NEAR(laplace.value, exact.value, 1e-9 * std::abs(exact.value));
+  EXPECT_LT((laplace.gradient - exact.gradient).cwiseAbs().maxCoeff(),
+            1e-7 * exact.gradient.cwiseAbs().maxCoeff());
 }
 
 class LaplaceLaws : public ::testing::TestWithParam<std::string> {};
@@ -98,7 +111,7 @@ TEST_P(LaplaceLaws, SolvesFindTheModeOfTheFactorisation) {
   const auto problem = make_problem(GetParam());
   const auto exact = exact_laplace(problem, data, false, tight());
   for (const auto* preconditioner : {"auto", "none", "nystrom", "vecchia"}) {
-    IterativeLatentSystem system(problem.kernel, data.x, iterative(preconditioner));
+    IterativeLaplaceSystem system(problem.kernel, data.x, iterative(preconditioner));
     const auto mode = find_mode(problem, data, system, {}, {.tolerance = 1e-8});
     EXPECT_EQ(mode.stop, StopReason::converged) << preconditioner;
     EXPECT_LT((mode.f - exact.mode.f).cwiseAbs().maxCoeff(), 2e-8) << preconditioner;
@@ -154,7 +167,7 @@ TEST(Laplace, TheBoundHoldsAtEveryToleranceAtAndBetweenThePoints) {
   const Matrix cross = problem.kernel.reference_matrix(elsewhere, data.x);
   const Vector prior = problem.kernel.diagonal(elsewhere);
   for (const double tolerance : {3.0, 0.3, 1e-2, 1e-4}) {
-    IterativeLatentSystem system(problem.kernel, data.x, iterative("none"));
+    IterativeLaplaceSystem system(problem.kernel, data.x, iterative("none"));
     const NewtonOptions options{.tolerance = tolerance, .solve_tolerance = 0.3};
     const auto mode = find_mode(problem, data, system, {}, options);
     const Vector error = (cross * (mode.a - exact.mode.a)).col(0).cwiseAbs();
@@ -185,7 +198,7 @@ TEST(Laplace, SolvesAreTightenedWhereDirectionsCancel) {
     problem.kernel.set_all_variances(1e3);
     const auto exact = exact_laplace(problem, data, false);
     for (const auto* preconditioner : {"auto", "none"}) {
-      IterativeLatentSystem system(problem.kernel, data.x, iterative(preconditioner));
+      IterativeLaplaceSystem system(problem.kernel, data.x, iterative(preconditioner));
       const auto mode = find_mode(problem, data, system, {}, {});
       EXPECT_EQ(mode.stop, StopReason::converged) << name << " " << preconditioner;
       EXPECT_LT((mode.f - exact.mode.f).cwiseAbs().maxCoeff(), 1e-5) << name;
@@ -231,7 +244,7 @@ TEST(Laplace, NewtonsMethodMayBeginAtTheFunctionOfAnotherKernel) {
   const auto first = exact_laplace(problem, data, false, options);
   problem.kernel.set_all_lengthscales(1.6);
   const auto steps_from = [&](LaplaceMode start) {
-    DenseLatentSystem system(problem.kernel, data.x);
+    DenseLaplaceSystem system(problem.kernel, data.x);
     const auto mode = find_mode(problem, data, system, std::move(start), options);
     EXPECT_EQ(mode.stop, StopReason::converged);
     // Each entry of both is within the tolerance of the exact mode.
@@ -249,7 +262,7 @@ TEST_P(LaplaceLaws, EvidencesInARowAreThoseAlone) {
   const auto data = make_data(GetParam(), 90);
   auto problem = make_problem(GetParam());
   ExactLaplace row(data, tight()), resumed(data, tight());
-  LatentProblem before = problem;
+  Problem before = problem;
   Matrix a;
   for (const double length : {1.0, 1.2, 1.25, 0.8}) {
     problem.kernel.set_all_lengthscales(length);
@@ -294,10 +307,10 @@ TEST(Laplace, AfterAFailureTheLastGoodEvidenceIsWhereItGoesOn) {
   EXPECT_EQ(here.gradient, expected.gradient);
 }
 
-TEST(DenseLatentSystem, SolvesWithAnOldFactorReachTheToleranceAsked) {
+TEST(DenseLaplaceSystem, SolvesWithAnOldFactorReachTheToleranceAsked) {
   const auto data = make_data("bernoulli-logit", 300, 2);
   const auto problem = make_problem("bernoulli-logit");
-  DenseLatentSystem system(problem.kernel, data.x);
+  DenseLaplaceSystem system(problem.kernel, data.x);
   Rng rng(3, "curvature");
   Matrix w = Matrix::Constant(300, 2, 0.2), b(600, 3), x(600, 3), direct(600, 3);
   rng.fill_normal(b);
@@ -320,7 +333,7 @@ TEST(DenseLatentSystem, SolvesWithAnOldFactorReachTheToleranceAsked) {
 TEST(Laplace, AnObserverStopsNewtonsMethod) {
   const auto data = make_data("bernoulli-logit", 60);
   const auto problem = make_problem("bernoulli-logit");
-  DenseLatentSystem system(problem.kernel, data.x);
+  DenseLaplaceSystem system(problem.kernel, data.x);
   const auto mode =
       find_mode(problem, data, system, {}, tight(), [](const Iteration&) { return Action::stop; });
   EXPECT_EQ(mode.stop, StopReason::interrupted);
@@ -329,9 +342,9 @@ TEST(Laplace, AnObserverStopsNewtonsMethod) {
 TEST(Laplace, LanczosQuadratureKnowsTheLogDeterminantOfB) {
   const auto data = make_data("bernoulli-logit", 150, 2);
   const auto problem = make_problem("bernoulli-logit");
-  DenseLatentSystem dense(problem.kernel, data.x);
+  DenseLaplaceSystem dense(problem.kernel, data.x);
   const auto mode = find_mode(problem, data, dense, {}, tight());
-  IterativeLatentSystem system(problem.kernel, data.x, iterative("auto"));
+  IterativeLaplaceSystem system(problem.kernel, data.x, iterative("auto"));
   system.set_curvature(mode.w);
   const auto estimate =
       log_determinant(system.b(), *system.preconditioner(), {.probes = 30, .tolerance = 1e-6});
@@ -342,7 +355,7 @@ TEST(Laplace, LanczosQuadratureKnowsTheLogDeterminantOfB) {
 TEST(Laplace, ShapesThatDoNotAgreeAreRefused) {
   auto data = make_data("poisson", 30);
   const auto problem = make_problem("poisson");
-  DenseLatentSystem system(problem.kernel, data.x);
+  DenseLaplaceSystem system(problem.kernel, data.x);
   EXPECT_THROW(system.set_curvature(Matrix::Constant(30, 1, -1.0)), InvalidArgument);
   EXPECT_THROW(system.set_curvature(Matrix::Constant(20, 1, 1.0)), DimensionMismatch);
   data.offset.resize(0);

@@ -47,7 +47,7 @@ TEST(MeanFunction, EvidenceKnowsOnlyTheSpan) {
   Matrix x = normal(30, 3);
   x.col(2) = 1e5 * x.col(0).array() + 3;
   const Vector y = x.col(0) + x.col(1).cwiseAbs2();
-  RegressionProblem problem{kernels::Kernel::parse("rbf:iso", 3), 0.1, MeanKind::linear, {2}};
+  Problem problem{kernels::Kernel::parse("rbf:iso", 3), 0.1, MeanKind::linear, {2}};
   const double first = exact_evidence(problem, {x, y}, false).value;
   problem.trend_left_out = {0};
   // Offset 3 against 1e5: no digits are lost beyond the condition of H, about 1e3.

@@ -45,7 +45,7 @@ struct Posterior {
     return out + q.transpose() * weights.beta_covariance * q;
   }
 
-  RegressionProblem problem;
+  Problem problem;
   Matrix x;
   Vector noise;
   Eigen::LLT<Matrix> llt;

@@ -12,7 +12,7 @@ namespace {
 
 struct Task {
   inference::Observations data;
-  inference::RegressionProblem problem{
+  inference::Problem problem{
       kernels::Kernel::parse("matern32", 2), 0.3, inference::MeanKind::zero, {}};
   optim::Box box{Vector::Constant(4, -6.0), Vector::Constant(4, 6.0)};
 };

@@ -8,7 +8,8 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
-#include "mercer/models/regression.hpp"
+#include "mercer/models/fit.hpp"
+#include "mercer/models/scaled_data.hpp"
 
 namespace mercer::models {
 namespace {
@@ -84,7 +85,7 @@ TEST_P(Merging, ChangesNothing) {
   const auto p = Predictor(merged.model, predict).predict(at);
   const auto q = Predictor(whole.model, predict).predict(at);
   EXPECT_LE((p.mean - q.mean).cwiseAbs().maxCoeff(), 1e-8);
-  EXPECT_LE((p.sd_latent - q.sd_latent).cwiseAbs().maxCoeff(), 1e-8);
+  EXPECT_LE((p.latent_sd - q.latent_sd).cwiseAbs().maxCoeff(), 1e-8);
   EXPECT_LE((p.sd_obs - q.sd_obs).cwiseAbs().maxCoeff(), 1e-8);
 }
 
@@ -124,7 +125,7 @@ TEST(Merging, ASubsetKeepsItsCounts) {
   for (Index i = 0; i < scaled.size(); ++i)
     for (const Index j : some)
       if (scaled.x.row(i) == merged.x.row(j)) same.push_back(i);
-  const inference::RegressionProblem problem{kernels::Kernel::parse("rbf", 2), 0.2};
+  const inference::Problem problem{kernels::Kernel::parse("rbf", 2), 0.2};
   const auto part = inference::exact_evidence(problem, merged.rows(some), true);
   const auto all = inference::exact_evidence(problem, scaled.rows(same), true);
   EXPECT_GT(same.size(), some.size());
@@ -171,7 +172,7 @@ TEST_P(UnequalNoise, CertificateHolds) {
     predict.solver = "cg";
     const auto loose = Predictor(fit(data, options).model, predict).predict(at);
     EXPECT_TRUE(((loose.mean - exact.mean).array().abs() <= loose.error_bound.array()).all());
-    EXPECT_LE((loose.sd_latent - exact.sd_latent).cwiseAbs().maxCoeff(),
+    EXPECT_LE((loose.latent_sd - exact.latent_sd).cwiseAbs().maxCoeff(),
               *loose.sd_error_bound + *exact.sd_error_bound);
   }
 }
@@ -180,12 +181,12 @@ TEST_P(UnequalNoise, ModelFilesKeepIt) {
   const auto model = fit(data, fixed({GetParam(), "cholesky", true})).model;
   const std::string path = ::testing::TempDir() + "merging_test.mcr";
   model.save(path);
-  const auto loaded = RegressionModel::load(path);
-  EXPECT_EQ(loaded.noise.vector(150), model.noise.vector(150));
-  EXPECT_EQ(loaded.certificate.weighted_residual, model.certificate.weighted_residual);
+  const auto loaded = KernelMachine::load(path);
+  EXPECT_EQ(loaded.noise().vector(150), model.noise().vector(150));
+  EXPECT_EQ(loaded.certificate.residual, model.certificate.residual);
   const Matrix at = Matrix::Zero(1, 2);
-  EXPECT_EQ(Predictor(loaded, {}).predict(at).sd_latent,
-            Predictor(model, {}).predict(at).sd_latent);
+  EXPECT_EQ(Predictor(loaded, {}).predict(at).latent_sd,
+            Predictor(model, {}).predict(at).latent_sd);
   std::filesystem::remove(path);
 }
 
@@ -213,8 +214,8 @@ TEST(NoiseColumns, CountInPredictions) {
   const Matrix at = Matrix::Zero(1, 2);
   const auto p = predictor.predict(
       at, {}, {.variance = Vector::Constant(1, 0.3), .count = Vector::Constant(1, 4.0)});
-  const double s2 = model.problem.noise * std::pow(model.scaling.target_sd, 2);
-  EXPECT_NEAR(std::pow(p.sd_obs(0), 2), std::pow(p.sd_latent(0), 2) + s2 / 4 + 0.3, 1e-12);
+  const double s2 = model.problem.noise() * std::pow(model.scaling.target_sd, 2);
+  EXPECT_NEAR(std::pow(p.sd_obs(0), 2), std::pow(p.latent_sd(0), 2) + s2 / 4 + 0.3, 1e-12);
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "mercer/models/regression.hpp"
-
 #include <gtest/gtest.h>
 
 #include <Eigen/Cholesky>
@@ -13,20 +11,21 @@
 #include "mercer/core/threads.hpp"
 #include "mercer/data/simulate.hpp"
 #include "mercer/inference/exact_evidence.hpp"
+#include "mercer/models/fit.hpp"
 #include "mercer/studies/simulate.hpp"
 
 namespace mercer::models {
 namespace {
 
 using inference::MeanKind;
-using inference::RegressionProblem;
+using inference::Problem;
 
 // A draw from a known process, as a data set.
 data::Dataset gp_data(Index n, std::uint64_t seed, const char* kernel = "matern52:iso", Index d = 2,
                       double noise = 0.05) {
   Rng rng(seed, "test-points");
   const Matrix x = 4 * data::uniform_points(n, d, rng);
-  const RegressionProblem truth{kernels::Kernel::parse(kernel, d), noise, MeanKind::zero};
+  const Problem truth{kernels::Kernel::parse(kernel, d), noise, MeanKind::zero};
   auto draw = studies::draw_from_gp(truth, x, {.seed = seed, .memory_bytes = 1 << 30});
   return data::make_dataset(x, std::move(draw.target));
 }
@@ -46,7 +45,7 @@ struct Exact {
 };
 
 // Universal kriging in dense Eigen algebra on the model's own scale, returned in target units.
-Exact dense_prediction(const RegressionModel& model, const data::Dataset& data, const Matrix& at) {
+Exact dense_prediction(const KernelMachine& model, const data::Dataset& data, const Matrix& at) {
   Matrix x = data.inputs;
   Vector y = data.target;
   Matrix xs = at;
@@ -55,7 +54,7 @@ Exact dense_prediction(const RegressionModel& model, const data::Dataset& data, 
   model.scaling.scale_target(y);
   const auto& kernel = model.problem.kernel;
   Matrix h = kernel.reference_matrix(x, x);
-  h.diagonal() += model.noise.vector(h.rows());
+  h.diagonal() += model.noise().vector(h.rows());
   const Eigen::LLT<Matrix> llt(h);
   const Matrix a = inference::mean_basis(model.problem.mean, x);
   const Matrix as = inference::mean_basis(model.problem.mean, xs);
@@ -95,9 +94,9 @@ TEST_P(EveryMean, DirectFitIsDenseAlgebra) {
   const auto p = predictor.predict(test_points(40));
   // Condition about 1e4 in double: 1e-10 relative.
   EXPECT_LE((p.mean - exact.mean).cwiseAbs().maxCoeff(), 1e-9);
-  EXPECT_LE((p.sd_latent.array().square().matrix() - exact.variance).cwiseAbs().maxCoeff(), 1e-9);
-  const double noise = fitted.model.problem.noise * std::pow(fitted.model.scaling.target_sd, 2);
-  EXPECT_LE((p.sd_obs.array().square() - p.sd_latent.array().square() - noise).abs().maxCoeff(),
+  EXPECT_LE((p.latent_sd.array().square().matrix() - exact.variance).cwiseAbs().maxCoeff(), 1e-9);
+  const double noise = fitted.model.problem.noise() * std::pow(fitted.model.scaling.target_sd, 2);
+  EXPECT_LE((p.sd_obs.array().square() - p.latent_sd.array().square() - noise).abs().maxCoeff(),
             1e-12);
 }
 
@@ -123,10 +122,10 @@ TEST_P(EveryMean, CertificateBoundsTheErrorOfLooseSolves) {
       EXPECT_LE(p.error_bound.maxCoeff(), 1.001 * fitted.model.certificate.mean_error_bound * 3)
           << "the run's bound is of the same size";
       const Vector exact_sd = exact.variance.cwiseMax(0).cwiseSqrt();
-      EXPECT_LE((p.sd_latent - exact_sd).cwiseAbs().maxCoeff(), *p.sd_error_bound + 1e-9);
+      EXPECT_LE((p.latent_sd - exact_sd).cwiseAbs().maxCoeff(), *p.sd_error_bound + 1e-9);
       // Stated, and good: a thousandth of the noise variance.
-      EXPECT_LE((p.sd_latent.array().square().matrix() - exact.variance).cwiseAbs().maxCoeff(),
-                1.1e-3 * fitted.model.noise(0) * std::pow(fitted.model.scaling.target_sd, 2));
+      EXPECT_LE((p.latent_sd.array().square().matrix() - exact.variance).cwiseAbs().maxCoeff(),
+                1.1e-3 * fitted.model.noise()(0) * std::pow(fitted.model.scaling.target_sd, 2));
     }
   }
 }
@@ -141,7 +140,7 @@ TEST(Regression, LearnsHyperparametersOfKnownTruth) {
   const auto& model = fitted.model;
   const double lengthscale =
       std::exp(model.problem.kernel.log_parameters()(1)) * model.scaling.input_sd(0);
-  const double noise = model.problem.noise * std::pow(model.scaling.target_sd, 2);
+  const double noise = model.problem.noise() * std::pow(model.scaling.target_sd, 2);
   // 600 points, 4 lengthscales wide: noise known to about 6 %, lengthscale to about 15 %.
   EXPECT_NEAR(noise, 0.1, 0.025);
   EXPECT_NEAR(lengthscale, 1.0, 0.45);
@@ -158,11 +157,11 @@ TEST(Regression, ModelFilesGiveTheSameBits) {
   const std::string path = ::testing::TempDir() + "regression_test.mcr";
   fitted.model.save(path);
   const Predictor before(fitted.model, {});
-  const Predictor after(RegressionModel::load(path), {});
+  const Predictor after(KernelMachine::load(path), {});
   const auto p = before.predict(test_points(20));
   const auto q = after.predict(test_points(20));
   EXPECT_EQ(p.mean, q.mean);
-  EXPECT_EQ(p.sd_latent, q.sd_latent);
+  EXPECT_EQ(p.latent_sd, q.latent_sd);
   EXPECT_EQ(p.error_bound, q.error_bound);
   std::filesystem::remove(path);
 }
@@ -205,7 +204,7 @@ TEST(Regression, BlocksDoNotChangeTheMean) {
   const auto tail = predictor.predict(at.bottomRows(13));
   // The same sums in other tiles: equal to rounding.
   EXPECT_LE((whole.mean.tail(13) - tail.mean).cwiseAbs().maxCoeff(), 1e-11);
-  EXPECT_LE((whole.sd_latent.tail(13) - tail.sd_latent).cwiseAbs().maxCoeff(), 1e-9);
+  EXPECT_LE((whole.latent_sd.bottomRows(13) - tail.latent_sd).cwiseAbs().maxCoeff(), 1e-9);
 }
 
 TEST(Regression, ThreadsDoNotChangeBits) {
@@ -246,7 +245,7 @@ TEST(Regression, ResumedTrainingEndsWithTheSameBits) {
   const auto resumed = fit(data, options);
   EXPECT_GT(resumed.training.resumed_evaluations, 0);
   EXPECT_EQ(resumed.model.problem.log_parameters(), whole.model.problem.log_parameters());
-  EXPECT_EQ(resumed.model.weights.w, whole.model.weights.w);
+  EXPECT_EQ(resumed.model.function().weights.w, whole.model.function().weights.w);
 
   options.method.seed = 1;
   EXPECT_THROW(fit(data, options), InvalidArgument);  // another run's checkpoint
@@ -297,7 +296,7 @@ TEST_F(Metamorphic, EveryRowTwiceIsHalfTheNoise) {
   options.method.noise = 0.025;
   const auto half = predict(base, options, at);
   EXPECT_LE((twice.mean - half.mean).cwiseAbs().maxCoeff(), 1e-9);
-  EXPECT_LE((twice.sd_latent - half.sd_latent).cwiseAbs().maxCoeff(), 1e-9);
+  EXPECT_LE((twice.latent_sd - half.latent_sd).cwiseAbs().maxCoeff(), 1e-9);
 }
 
 TEST_F(Metamorphic, InfiniteNoiseGivesThePrior) {
@@ -306,7 +305,7 @@ TEST_F(Metamorphic, InfiniteNoiseGivesThePrior) {
   const auto p = predict(base, options, at);
   const double sd = std::sqrt(1.2 * std::pow(fit(base, options).model.scaling.target_sd, 2));
   EXPECT_LE((p.mean.array() - base.target.mean()).abs().maxCoeff(), 1e-5);
-  EXPECT_LE((p.sd_latent.array() - sd).abs().maxCoeff(), 1e-6);
+  EXPECT_LE((p.latent_sd.array() - sd).abs().maxCoeff(), 1e-6);
 }
 
 // 95 % intervals of learned models cover 95 % of new points, over 50 simulated processes.
@@ -341,7 +340,7 @@ TEST(Regression, DamagedModelsAreRefusedAtEveryByte) {
   for (std::size_t i = 0; i < good.size(); ++i) {
     auto bad = good;
     bad[i] ^= 0x55;
-    EXPECT_THROW(RegressionModel::from_file(parse_array_file(bad, "bad", "model"), "bad"),
+    EXPECT_THROW(KernelMachine::from_file(parse_array_file(bad, "bad", "model"), "bad"),
                  ModelFileError)
         << "byte " << i;
   }

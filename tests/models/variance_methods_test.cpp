@@ -7,7 +7,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/data/simulate.hpp"
-#include "mercer/models/regression.hpp"
+#include "mercer/models/fit.hpp"
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::models {
@@ -17,8 +17,8 @@ using testing::random_matrix;
 using testing::same_bits;
 using testing::WithThreads;
 
-RegressionModel field_model(const char* kernel, const char* mean, Index n = 200,
-                            double noise = 0.05) {
+KernelMachine field_model(const char* kernel, const char* mean, Index n = 200,
+                          double noise = 0.05) {
   const auto sample = data::scattered_field(n, 0.05, 3);
   FitOptions options;
   options.method.kernel = kernel;
@@ -43,11 +43,11 @@ PredictOptions by(const char* method, Index check_rows = 0) {
 }
 
 // Posterior covariance of f in target units, universal kriging.
-Matrix dense_covariance(const RegressionModel& model, Matrix at) {
+Matrix dense_covariance(const KernelMachine& model, Matrix at) {
   model.scaling.scale_inputs(at);
   const auto& kernel = model.problem.kernel;
   Matrix h = kernel.reference_matrix(model.x, model.x);
-  h.diagonal().array() += model.noise.vector(h.rows()).array();
+  h.diagonal().array() += model.noise().vector(h.rows()).array();
   const Eigen::LLT<Matrix> llt(h);
   const Matrix k = kernel.reference_matrix(model.x, at);
   Matrix out = kernel.reference_matrix(at, at) - k.transpose() * llt.solve(k);
@@ -65,7 +65,7 @@ struct Case {
 };
 class EveryModel : public ::testing::TestWithParam<Case> {
  protected:
-  RegressionModel model = field_model(GetParam().kernel, GetParam().mean);
+  KernelMachine model = field_model(GetParam().kernel, GetParam().mean);
   Matrix at = places(60);
   Vector exact = dense_covariance(model, at).diagonal();
 };
@@ -74,7 +74,7 @@ TEST_P(EveryModel, VecchiaWithEveryNeighbourIsExact) {
   auto options = by("vecchia");
   options.variance.neighbours = 200;
   const auto p = Predictor(model, options).predict(at);
-  EXPECT_LE((p.sd_latent.cwiseAbs2() - exact).cwiseAbs().maxCoeff(), 1e-10 * exact.maxCoeff());
+  EXPECT_LE((p.latent_sd.cwiseAbs2() - exact).cwiseAbs().maxCoeff(), 1e-10 * exact.maxCoeff());
   EXPECT_FALSE(p.sd_error_bound);
 }
 
@@ -83,7 +83,7 @@ TEST_P(EveryModel, VecchiaIsNeverBelowTheExactVariance) {
     auto options = by("vecchia");
     options.variance.neighbours = m;
     const auto p = Predictor(model, options).predict(at);
-    EXPECT_GE((p.sd_latent.cwiseAbs2() - exact).minCoeff(), -1e-10 * exact.maxCoeff()) << m;
+    EXPECT_GE((p.latent_sd.cwiseAbs2() - exact).minCoeff(), -1e-10 * exact.maxCoeff()) << m;
   }
 }
 
@@ -96,7 +96,7 @@ TEST_P(EveryModel, SamplesHaveTheExactVariance) {
   const auto p = Predictor(model, options).predict(at);
   const double prior = 1.2 * std::pow(model.scaling.target_sd, 2);
   for (Index i = 0; i < at.rows(); ++i)
-    EXPECT_NEAR(std::pow(p.sd_latent(i), 2), exact(i),
+    EXPECT_NEAR(std::pow(p.latent_sd(i, 0), 2), exact(i),
                 0.5 * exact(i) + 5 * std::sqrt(2.0 / 4096) * prior);
 }
 
@@ -107,7 +107,7 @@ TEST_P(EveryModel, TheMeasuredErrorIsTheTrueOne) {
     for (const char* solver : {"cholesky", "cg"}) {
       options.solver = solver;
       const auto p = Predictor(model, options).predict(at);
-      const Vector error = (p.sd_latent - exact.cwiseSqrt()).cwiseAbs();
+      const Vector error = (p.latent_sd - exact.cwiseSqrt()).cwiseAbs();
       ASSERT_TRUE(p.sd_error);
       EXPECT_EQ(p.sd_error->rows, 60);
       EXPECT_NEAR(p.sd_error->largest, error.maxCoeff(), 1e-3);
@@ -160,7 +160,7 @@ TEST(VarianceMethods, PiecesOfAStreamGiveTheSameNumbersAndTheSameCheck) {
     auto sample = predictor.row_sample();
     for (const auto& [first, rows] : {std::pair<Index, Index>{0, 700}, {700, 1}, {701, 1799}}) {
       const auto piece = predictor.predict(at.middleRows(first, rows), sample);
-      EXPECT_LE((whole.sd_latent.segment(first, rows) - piece.sd_latent).cwiseAbs().maxCoeff(),
+      EXPECT_LE((whole.latent_sd.middleRows(first, rows) - piece.latent_sd).cwiseAbs().maxCoeff(),
                 1e-11);
       EXPECT_LE((whole.samples.middleRows(first, rows) - piece.samples).cwiseAbs().maxCoeff(),
                 1e-11);
@@ -182,7 +182,7 @@ TEST(VarianceMethods, JointSamplesAreTheSameFunctionsWithEveryMethod) {
     return Predictor(model, options).predict(places(40));
   };
   const auto none = samples("none", 2);
-  EXPECT_EQ(none.sd_latent.size(), 0);
+  EXPECT_EQ(none.latent_sd.size(), 0);
   // Other draws in the same block change rounding only.
   for (const char* method : {"exact", "vecchia", "samples"})
     EXPECT_LE((none.samples - samples(method, 4).samples.leftCols(2)).cwiseAbs().maxCoeff(), 1e-9)
@@ -221,7 +221,7 @@ TEST(VarianceMethods, SameBitsOnAnyNumberOfThreads) {
       return Predictor(model, options).predict(places(300));
     };
     const auto one = on(1), three = on(3);
-    EXPECT_TRUE(same_bits(one.sd_latent, three.sd_latent)) << method;
+    EXPECT_TRUE(same_bits(one.latent_sd, three.latent_sd)) << method;
     EXPECT_TRUE(same_bits(one.samples, three.samples)) << method;
     EXPECT_EQ(one.sd_error->largest, three.sd_error->largest) << method;
   }
@@ -237,7 +237,7 @@ TEST(VarianceMethods, VariancesAreNeverNegative) {
   fit_options.train.train = "none";
   const auto model = fit(data::make_dataset(sample.inputs, sample.target), fit_options).model;
   const auto p = Predictor(model, by("vecchia")).predict(sample.inputs);
-  EXPECT_GT(p.sd_latent.minCoeff(), 0);
+  EXPECT_GT(p.latent_sd.minCoeff(), 0);
   EXPECT_GT(p.clamped_variances, 0);
 }
 
@@ -281,8 +281,9 @@ TEST(RowSample, EveryRowIsAsLikely) {
     RowSample sample(10, seed);
     sample.add(rows, rows);
     ASSERT_EQ(sample.size(), 10);
-    for (const double row : sample.sd()) ++counts[static_cast<std::size_t>(row)];
-    EXPECT_EQ(sample.inputs().col(0), Eigen::Map<const Vector>(sample.sd().data(), 10));
+    const Vector kept = sample.sd().col(0);
+    for (const double row : kept) ++counts[static_cast<std::size_t>(row)];
+    EXPECT_EQ(sample.inputs().col(0), kept);
   }
   for (const int count : counts) EXPECT_NEAR(count, 400, 90);
 }

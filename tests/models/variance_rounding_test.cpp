@@ -7,7 +7,7 @@
 
 #include "mercer/core/rng.hpp"
 #include "mercer/data/simulate.hpp"
-#include "mercer/models/regression.hpp"
+#include "mercer/models/fit.hpp"
 
 namespace mercer::models {
 namespace {
@@ -37,14 +37,14 @@ RealMatrix kernel_matrix(Shape shape, Real variance, Real lengthscale, const Mat
 }
 
 // Posterior standard deviations of f, universal kriging, target units.
-Vector exact_sd(const RegressionModel& model, Shape shape, const Matrix& at) {
+Vector exact_sd(const KernelMachine& model, Shape shape, const Matrix& at) {
   const auto& kernel = model.problem.kernel;
   const Real variance = std::exp(Real{kernel.log_parameters()(0)});
   const Real lengthscale = std::exp(Real{kernel.log_parameters()(1)});
   Matrix xs = at;
   model.scaling.scale_inputs(xs);
   RealMatrix h = kernel_matrix(shape, variance, lengthscale, model.x, model.x);
-  h.diagonal() += model.noise.vector(h.rows()).cast<Real>();
+  h.diagonal() += model.noise().vector(h.rows()).cast<Real>();
   const RealMatrix ks = kernel_matrix(shape, variance, lengthscale, model.x, xs);
   const Eigen::LLT<RealMatrix> llt(h);
   const RealMatrix v = llt.matrixL().solve(ks);
@@ -91,7 +91,7 @@ TEST_P(SdErrorBound, HoldsAgainstLongDouble) {
   predict_options.solver = c.solver;
   const auto p = Predictor(model, predict_options).predict(at);
 
-  const double error = (p.sd_latent - exact_sd(model, c.shape, at)).cwiseAbs().maxCoeff();
+  const double error = (p.latent_sd - exact_sd(model, c.shape, at)).cwiseAbs().maxCoeff();
   EXPECT_LE(error, *p.sd_error_bound);
   EXPECT_GT(*p.sd_error_bound, 0);
   // Useful as well: on ordinary problems far below any noise.

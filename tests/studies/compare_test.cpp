@@ -7,6 +7,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/data/simulate.hpp"
 #include "mercer/krylov/registry.hpp"
+#include "mercer/models/solve.hpp"
 #include "mercer/operators/cost.hpp"
 #include "mercer/preconditioners/registry.hpp"
 

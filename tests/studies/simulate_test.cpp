@@ -17,11 +17,11 @@ namespace mercer::studies {
 namespace {
 
 using inference::MeanKind;
-using inference::RegressionProblem;
+using inference::Problem;
 
 constexpr double kEnough = 1 << 30;
 
-RegressionProblem problem(const char* kernel, Index d, double lengthscale, double noise) {
+Problem problem(const char* kernel, Index d, double lengthscale, double noise) {
   auto k = kernels::Kernel::parse(kernel, d);
   k.set_all_lengthscales(lengthscale);
   return {k, noise, MeanKind::zero};

@@ -22,7 +22,7 @@ int main() {
   const Matrix dense = kernel.reference_matrix(x, x) + noise * Matrix::Identity(n, n);
   const double residual = (y - dense * w).norm() / y.norm();
 
-  inference::RegressionProblem problem{.kernel = kernel, .noise = noise};
+  inference::Problem problem(kernel, noise);
   const auto evidence = inference::exact_evidence(problem, {x, y}, false);
   linalg::Cholesky factor(dense);
   const double expected =

@@ -1,0 +1,224 @@
+#include "cli/fit_text.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/format.hpp"
+#include "cli/learning_text.hpp"
+#include "cli/model_text.hpp"
+#include "cli/score_text.hpp"
+#include "mercer/core/memory.hpp"
+#include "mercer/data/text.hpp"
+
+namespace mercer::cli {
+namespace {
+
+/// The exact gradients that learning by solves took, null when it was by Cholesky.
+Json gradients_json(const models::FitResult& result) {
+  if (!result.plan.trains || result.plan.train_method == "exact") return nullptr;
+  const auto names = result.model.problem.parameter_names();
+  Json last = Json::object();
+  const auto& training = result.training;
+  for (Index i = 0; i < training.gradient.size(); ++i) {
+    Json entry;
+    put(entry, "value", training.gradient[i]);
+    if (training.standard_error.size() > 0)
+      put(entry, "standard_error", training.standard_error[i]);
+    last[names[static_cast<std::size_t>(i)]] = std::move(entry);
+  }
+  return {{"steps", gradient_steps_json(result.training.history)},
+          {"resumed", training.resumed_gradients},
+          {"last", std::move(last)},
+          {"loose", training.loose_gradients},
+          {"surrogate_evaluations", training.surrogate_evaluations},
+          {"raised_conditionals", training.raised_conditionals},
+          {"matvecs", training.matvecs}};
+}
+
+// What the objective of learning is called: with Gaussian noise it is the likelihood itself.
+struct Words {
+  const char* exact;  // of an evaluation by Cholesky
+  const char* rows;   // on how many
+  const char* gradient;
+  const char* after_gradient;
+  const char* gain;
+};
+
+Words words_for(bool gaussian) {
+  return gaussian ? Words{"exact likelihood", "on", "exact gradient", "", "log likelihood"}
+                  : Words{"exact Laplace evidence", "on up to", "gradient", " by solves",
+                          "log evidence"};
+}
+
+std::string training_text(const models::FitResult& result) {
+  if (!result.plan.trains) return "Training     none: the hyperparameters are those given\n";
+  const auto& training = result.training;
+  const auto& plan = result.plan;
+  const auto words = words_for(result.model.problem.gaussian());
+  const bool by_solves = plan.train_method != "exact";
+  std::string text = "Training     ";
+  if (training.evaluations > 0)
+    text +=
+        fmt::format("{} of the {} {} {} rows{}\n", plural(training.evaluations, "evaluation"),
+                    words.exact, words.rows, count(by_solves ? plan.start_rows : plan.train_rows),
+                    by_solves ? "" : fmt::format(": {}", to_string(training.stop)));
+  if (by_solves) {
+    text += fmt::format("{}{} on {} rows: ", training.evaluations > 0 ? "             " : "",
+                        plan.train_method, count(plan.train_rows));
+    if (plan.train_method != "vecchia")
+      text += gradients_text(training, words.gradient, words.after_gradient);
+    if (training.gradients() > 0 && training.surrogate_evaluations > 0) text += ", ";
+    if (training.surrogate_evaluations > 0)
+      text += plural(training.surrogate_evaluations, "evaluation") + " of the Vecchia likelihood";
+    text += fmt::format(": {}\n", to_string(training.stop));
+  }
+  return text + gain_text(training, words.gain) + bounds_text(training);
+}
+
+std::string evidence_text(const models::FitResult& result, bool raw_scale) {
+  const auto& value = result.likelihood;
+  if (!value.known) return "";
+  const std::string interval =
+      value.method == "lanczos"
+          ? fmt::format(", 95 % interval {} to {}", number(value.low, 7), number(value.high, 7))
+          : "";
+  if (!result.model.problem.gaussian())
+    return fmt::format("Evidence     {}{} (log, Laplace's approximation)\n", number(value.value, 7),
+                       interval);
+  return fmt::format("Likelihood   {}{} (log, on {} rows, {})\n", number(value.value, 7), interval,
+                     count(value.rows), raw_scale ? "units of the data" : "standardised units");
+}
+
+// How the weights were found, where there is more to say than the certificate does.
+std::string solve_text(const models::FitResult& result) {
+  std::string text;
+  if (result.jitter > 0)
+    text += fmt::format("Jitter       {} was added to the noise: H was not positive definite\n",
+                        number(result.jitter));
+  if (result.solve.fell_back_to_double)
+    text += "Precision    float32 products were not enough: the solve went on in double\n";
+  if (!result.model.problem.gaussian())
+    text += fmt::format(
+        "Mode         {} of Newton's method{}: {}\n", plural(result.newton_steps, "step"),
+        result.solve.iterations > 0
+            ? fmt::format(", {} of the solves", plural(result.solve.iterations, "iteration"))
+            : "",
+        to_string(result.solve.stop));
+  return text;
+}
+
+std::string not_converged_text(const FitRun& run) {
+  const auto& result = run.result;
+  const std::string stop(to_string(result.solve.stop));
+  const std::string kept = "the model was written all the same, as --keep-unconverged says";
+  if (result.model.problem.gaussian())
+    return fmt::format("the tolerance {} was not reached ({}): the relative residual is {}; {}",
+                       number(result.model.method.tolerance, 3), stop,
+                       number(result.model.certificate.relative_residual, 3),
+                       run.written
+                           ? kept
+                           : "no model was written. Allow more --max-iterations, try another "
+                             "--preconditioner, or keep it with --keep-unconverged");
+  return fmt::format(
+      "the mode was not found to tolerance {} ({}): latent means may be off by {}; {}",
+      number(result.model.method.tolerance, 3), stop,
+      number(result.model.certificate.mean_error_bound, 3),
+      run.written ? kept
+                  : "no model was written. Allow more --max-iterations, give a larger "
+                    "--tolerance, or keep it with --keep-unconverged");
+}
+
+}  // namespace
+
+Json fit_json(const FitCommand& command, const FitRun& run) {
+  const auto& result = run.result;
+  const auto& model = result.model;
+  Json json = {{"n", run.data.size()}, {"d", run.data.dimension()}};
+  json["merged_rows"] = result.merged_rows;
+  put_model(json, model);
+  json["plan"] = plan_json(result.plan);
+  json["hyperparameters"] = hyperparameters_json(model.problem, model.scaling);
+  json["log_marginal_likelihood"] =
+      likelihood_json(result.likelihood, model.problem.parameter_names(), command.fit.standardize);
+  json["certificate"] = certificate_json(model);
+  put_method(json, result.plan, result.preconditioner);
+  json["newton_steps"] = result.newton_steps;
+  json["step_halvings"] = result.halvings;
+  json["iterations"] = result.solve.iterations;
+  json["inner_iterations"] = result.solve.inner_iterations;
+  json["stop"] = std::string(to_string(result.solve.stop));
+  json["fell_back_to_double"] = result.solve.fell_back_to_double;
+  put(json, "jitter", result.jitter);
+  put_training(json, result.plan, result.training);
+  json["gradients"] = gradients_json(result);
+  json["matvecs"] = result.training.matvecs + result.solve.matvecs;
+  Json seconds;
+  put(seconds, "total", run.seconds);
+  put(seconds, "train", result.training.seconds);
+  put(seconds, "solve", result.build_seconds + result.solve.seconds);
+  json["seconds"] = std::move(seconds);
+  json["peak_rss_bytes"] = peak_rss_bytes();
+  json["data"] = data_json(run.data, command.data.path);
+  json["warnings"] = result.warnings;
+  if (run.held_out) {
+    json["evaluation"] = scores_json(run.held_out->scores);
+    put_variances(json["evaluation"], run.held_out->variances);
+  }
+  json["model"] = run.written ? Json(command.model_path) : Json(nullptr);
+  return json;
+}
+
+std::string fit_text(const FitCommand& command, const FitRun& run) {
+  const auto& result = run.result;
+  const auto& model = result.model;
+  std::string text = fmt::format("Data         {}: {}, {}, target {}\n", command.data.path,
+                                 plural(run.data.size(), "row"),
+                                 plural(run.data.dimension(), "input"), model.schema.target);
+  for (const auto& message : run.data.messages) text += fmt::format("             {}\n", message);
+  if (result.merged_rows > 0)
+    text += fmt::format("Merged       {} with the same inputs as an earlier row: {} are left\n",
+                        plural(result.merged_rows, "row"), count(result.plan.n));
+  if (!model.problem.gaussian())
+    text += fmt::format("Likelihood   {}\n", wrapped(likelihood_text(model), 13));
+  text += fmt::format("Model        {}\n", model_text(model));
+  text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
+  text += training_text(result);
+  text += hyperparameters_text(model);
+  text += evidence_text(result, command.data.raw_scale);
+  text += solve_text(result);
+  text += certificate_text(model);
+  text += fmt::format("Time         {} (training {}, solve {}); peak memory {}\n",
+                      duration(run.seconds), duration(result.training.seconds),
+                      duration(result.build_seconds + result.solve.seconds),
+                      format_bytes(static_cast<double>(peak_rss_bytes())));
+  if (run.held_out) {
+    const auto& scores = run.held_out->scores;
+    text += fmt::format("Held out     {}\n{}", plural(scores.n(), "row"), scores_text(scores)) +
+            variances_text(run.held_out->variances);
+  }
+  if (run.written)
+    text += fmt::format("Written      {0}\n\nNext: mercer predict {0} NEW.csv -o predictions.csv\n",
+                        command.model_path);
+  return text;
+}
+
+void tell_outcome(const FitCommand& command, const Arguments& arguments, const FitRun& run,
+                  const Console& console) {
+  const auto& result = run.result;
+  for (const auto& warning : result.warnings) console.warn(warning);
+  tell_learning(arguments, result.plan, result.training, console);
+  if (result.merged_rows > 0)
+    console.note(fmt::format(
+        "merged {} with an earlier one of the same inputs, which is exact (--no-merge keeps them "
+        "apart)",
+        plural(result.merged_rows, "row")));
+  else if (result.model.problem.gaussian() && run.data.duplicate_inputs > 0 && !command.no_merge)
+    console.note("rows with the same inputs are not merged where noise variances are given");
+  if (const auto names = trend_left_out(result.model); !names.empty())
+    console.note(fmt::format(
+        "the linear trend does without {}: on these rows the constant and the other inputs say the "
+        "same (the kernel still uses {})",
+        data::shown_list(names), names.size() == 1 ? "it" : "them"));
+  if (!run.converged) console.warn(not_converged_text(run));
+}
+
+}  // namespace mercer::cli

@@ -1,0 +1,34 @@
+// What a fit did, in words and as JSON.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/fit_command.hpp"
+#include "cli/record.hpp"
+#include "cli/variances.hpp"
+
+namespace mercer::cli {
+
+/// Scores on the rows that were set aside.
+struct HeldOut {
+  models::Scores scores;
+  VarianceRecord variances;
+};
+
+struct FitRun {
+  data::Dataset data;  // what was learned from
+  models::FitResult result;
+  std::optional<HeldOut> held_out;
+  bool converged = false;
+  bool written = false;
+  double seconds = 0;
+};
+
+Json fit_json(const FitCommand& command, const FitRun& run);
+std::string fit_text(const FitCommand& command, const FitRun& run);
+/// Notes and warnings once the model is there.
+void tell_outcome(const FitCommand& command, const Arguments& arguments, const FitRun& run,
+                  const Console& console);
+
+}  // namespace mercer::cli

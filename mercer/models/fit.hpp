@@ -1,0 +1,74 @@
+// From data to a certified model: Gaussian-process regression, classes, counts and numbers with
+// outliers, and the same without an uncertainty (kernel ridge and kernel logistic regression).
+//
+//   const auto data = data::read_dataset("concrete.csv", {});
+//   auto fit = models::fit(data, {.method = {.kernel = "rbf"}});
+//   fit.model.save("concrete.mcr");
+#pragma once
+
+#include "mercer/data/dataset.hpp"
+#include "mercer/inference/system.hpp"
+#include "mercer/models/kernel_machine.hpp"
+#include "mercer/models/plan.hpp"
+#include "mercer/models/prediction_scores.hpp"
+#include "mercer/models/progress.hpp"
+#include "mercer/models/training_report.hpp"
+
+namespace mercer::models {
+
+struct FitOptions {
+  MethodOptions method;
+  TrainOptions train;
+  bool standardize = true;
+  bool merge = true;       // rows with the same inputs become one, exactly (merging.hpp)
+  bool mean_only = false;  // kernel ridge or logistic regression: no uncertainty of f
+  std::string likelihood = "gaussian";  // a text of likelihoods::make
+  Classes classes = {};                 // those of the target; none: the target is a number
+};
+
+/// Scores of the hyperparameters that a step of learning has reached. `seconds` are those of
+/// learning only.
+struct TracePoint {
+  int step = 0;
+  double seconds = 0;
+  Scores scores;
+};
+
+/// Rows to watch the learning on: predicted from after every step, their time not counted.
+struct Validation {
+  Matrix inputs;  // encoded like the data, raw units
+  Vector target;
+  data::NoiseColumns noise = {};
+  std::function<void(const TracePoint&)> on_step;
+};
+
+struct FitResult {
+  KernelMachine model;
+  Plan plan;
+  TrainReport training;
+  LikelihoodValue likelihood;
+  Index merged_rows = 0;  // rows that went into others with the same inputs
+  std::vector<std::string> warnings;
+  inference::SystemReport solve;       // of the weights; with Laplace of all Newton steps
+  int newton_steps = 0, halvings = 0;  // Laplace only
+  double jitter = 0;
+  preconditioners::BuildReport preconditioner;  // without a name when there is none
+  double build_seconds = 0;
+  double seconds = 0;
+
+  /// Learning was told to stop; the model is that of the best values until then.
+  bool interrupted() const { return training.stop == StopReason::interrupted; }
+};
+
+/// Plans, learns, solves and certifies. Throws Interrupted when the progress callback says stop
+/// anywhere but while learning by solves, which keeps what it has (Progress::ends_stage); a
+/// checkpoint holds what was learned so far, and the same call goes on from it. Throws DataError
+/// when the target is not what the likelihood can observe, InvalidArgument when options do not go
+/// with the likelihood.
+FitResult fit(const data::Dataset& data, const FitOptions& options,
+              const ProgressCallback& progress = {}, const Validation* validation = nullptr);
+
+/// What fit would do; refuses what that refuses.
+Plan plan_fit(const data::Dataset& data, const FitOptions& options);
+
+}  // namespace mercer::models

@@ -1,0 +1,235 @@
+// A model as an array file of format version 4: see array_file.hpp for the container.
+#include "mercer/models/kernel_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/models/input_names.hpp"
+#include "mercer/models/legacy_file.hpp"
+#include "mercer/models/model_parts.hpp"
+#include "mercer/models/version.hpp"
+
+namespace mercer::models {
+namespace {
+
+// W^-1 must be a number. Times 1 / k(x, x): a point of less curvature would take less than this
+// share of a variance away.
+constexpr double kLeastCurvature = 1e-8;
+
+const char* task_of(const KernelMachine& model) {
+  return model.classifies() ? "classification" : "regression";
+}
+
+nlohmann::json to_json(const Certificate& c) {
+  return {{"mean_error_bound", c.mean_error_bound},
+          {"relative_residual", c.relative_residual},
+          {"residual_norm", c.residual_norm},
+          {"trend_defect", c.trend_defect},
+          {"trend_residual", c.trend_residual}};
+}
+
+Certificate certificate_from(const nlohmann::json& json) {
+  Certificate c;
+  c.mean_error_bound = json.at("mean_error_bound").get<double>();
+  c.relative_residual = json.at("relative_residual").get<double>();
+  c.residual_norm = json.at("residual_norm").get<double>();
+  c.trend_defect = json.at("trend_defect").get<double>();
+  c.trend_residual = json.at("trend_residual").get<double>();
+  if (!(c.trend_residual >= 0)) throw ModelFileError("a residual is negative");
+  return c;
+}
+
+Classes classes_from(const nlohmann::json& header) {
+  Classes out;
+  out.labels = header.at("classes").get<std::vector<std::string>>();
+  const auto values = header.at("class_values").get<std::vector<double>>();
+  out.values = Eigen::Map<const Vector>(values.data(), static_cast<Index>(values.size()));
+  bool ascending = true;
+  for (Index c = 1; c < out.count(); ++c)
+    ascending = ascending && out.values(c - 1) < out.values(c);
+  if (out.labels.size() != values.size() || !ascending || out.count() == 1 ||
+      out.count() > kMostClasses)
+    throw ModelFileError("its classes make no sense");
+  return out;
+}
+
+std::vector<Index> trend_left_out(const nlohmann::json& header, inference::MeanKind mean, Index d) {
+  auto inputs = header.at("trend_left_out").get<std::vector<Index>>();
+  Index least = 0;
+  for (const Index input : inputs) {
+    if (mean != inference::MeanKind::linear || input < least || input >= d)
+      throw ModelFileError("the inputs left out of its trend make no sense");
+    least = input + 1;
+  }
+  return inputs;
+}
+
+inference::Problem problem_from(ArrayFile& file, const data::Schema& schema) {
+  const auto& header = file.header;
+  const Index d = schema.dimension();
+  const auto mean = inference::mean_kind(header.at("mean").get<std::string>());
+  inference::Problem problem(
+      kernels::Kernel::parse(header.at("kernel").get<std::string>(), input_names(schema)),
+      likelihoods::make(header.at("likelihood").get<std::string>()), mean,
+      trend_left_out(header, mean, d));
+  const Index p = problem.log_parameters().size();
+  problem.set_log_parameters(take(file, "log_parameters", p, 1).col(0));
+  return problem;
+}
+
+linalg::Diagonal noise_from(ArrayFile& file, Index n) {
+  const auto& value = file.header.at("noise");
+  const linalg::Diagonal noise = value.is_null()
+                                     ? linalg::Diagonal(take(file, "noise", n, 1).col(0))
+                                     : linalg::Diagonal(value.get<double>());
+  noise.require_positive("noise");
+  return noise;
+}
+
+void read_functions(ArrayFile& file, KernelMachine& model) {
+  const Index n = model.x.rows();
+  const Index count = model.classifies() ? model.classes.functions() : 1;
+  const Index q = inference::mean_basis_size(model.problem.mean, model.x.cols()) -
+                  static_cast<Index>(model.problem.trend_left_out.size());
+  const bool gaussian = model.problem.gaussian();
+  const Matrix w = take(file, "weights", n, count);
+  const Matrix offset = take(file, "offset", count, 1);
+  Matrix curvature, beta, solves, covariance;
+  if (!gaussian) curvature = take(file, "curvature", n, count);
+  if (!gaussian && !(curvature.minCoeff() >= 0)) throw ModelFileError("a curvature is negative");
+  if (q > 0) {
+    beta = take(file, "beta", q, count);
+    solves = take(file, "basis_solves", n, q * count);
+    covariance = take(file, "beta_covariance", q, q * count);
+  }
+  for (Index c = 0; c < count; ++c) {
+    LatentFunction f;
+    f.weights.w = w.col(c);
+    f.weights.basis_solves.resize(n, 0);
+    f.offset = offset(c);
+    if (gaussian)
+      f.noise = noise_from(file, n);
+    else
+      f.curvature = curvature.col(c);
+    if (q > 0) {
+      f.weights.beta = beta.col(c);
+      f.weights.basis_solves = solves.middleCols(c * q, q);
+      f.weights.beta_covariance = covariance.middleCols(c * q, q);
+    }
+    model.functions.push_back(std::move(f));
+  }
+}
+
+KernelMachine model_from_file(ArrayFile file) {
+  if (file.version < kModelVersion) file = upgraded(std::move(file));
+  const auto& header = file.header;
+  KernelMachine model;
+  model.schema = header.at("schema").get<data::Schema>();
+  model.scaling = header.at("scaling").get<data::Scaling>();
+  const Index n = header.at("n").get<Index>();
+  const Index d = model.schema.dimension();
+  if (n < 1 || model.scaling.input_sd.size() != d)
+    throw ModelFileError("number of rows or inputs does not agree");
+  model.classes = classes_from(header);
+  model.problem = problem_from(file, model.schema);
+  const auto& levels = model.schema.target_levels;
+  if (model.problem.likelihood->is_binary() != model.classifies() ||
+      header.at("task") != task_of(model) || (!levels.empty() && levels != model.classes.labels))
+    throw ModelFileError("its task, its likelihood and its classes do not agree");
+  model.x = take(file, "inputs", n, d);
+  read_functions(file, model);
+  model.certificate = certificate_from(header.at("certificate"));
+  model.certificate.rigorous = model.problem.likelihood->log_concave();
+  model.certificate.residual = take(file, "residual", model.num_functions(), 1).col(0);
+  if (!(model.certificate.residual.minCoeff() >= 0)) throw ModelFileError("a residual is negative");
+  model.mean_only = header.at("mean_only").get<bool>();
+  model.method = method_from_json(header.at("method"));
+  model.record = header.at("record");
+  return model;
+}
+
+// The functions side by side, as arrays.
+void write_functions(const KernelMachine& model, ArrayFile& file) {
+  const Index n = model.x.rows(), count = model.num_functions();
+  const Index q = model.function().weights.beta.size();
+  Matrix w(n, count), offset(count, 1), curvature(n, count);
+  Matrix beta(q, count), solves(n, q * count), covariance(q, q * count);
+  for (Index c = 0; c < count; ++c) {
+    const auto& f = model.function(c);
+    w.col(c) = f.weights.w;
+    offset(c) = f.offset;
+    if (f.curvature.size() > 0) curvature.col(c) = f.curvature;
+    if (q == 0) continue;
+    beta.col(c) = f.weights.beta;
+    solves.middleCols(c * q, q) = f.weights.basis_solves;
+    covariance.middleCols(c * q, q) = f.weights.beta_covariance;
+  }
+  file.arrays["weights"] = std::move(w);
+  file.arrays["offset"] = std::move(offset);
+  file.header["noise"] = nullptr;
+  const auto& noise = model.function().noise;
+  if (!model.problem.gaussian())
+    file.arrays["curvature"] = std::move(curvature);
+  else if (noise.uniform())
+    file.header["noise"] = noise(0);
+  else
+    file.arrays["noise"] = noise.vector(n);
+  if (q == 0) return;
+  file.arrays["beta"] = std::move(beta);
+  file.arrays["basis_solves"] = std::move(solves);
+  file.arrays["beta_covariance"] = std::move(covariance);
+}
+
+}  // namespace
+
+linalg::Diagonal KernelMachine::noise(Index c) const {
+  const auto& f = function(c);
+  if (f.curvature.size() == 0) return f.noise;
+  const double prior = problem.kernel.diagonal(x).maxCoeff();
+  const double floor = kLeastCurvature / std::max(prior, 1e-300);
+  return Vector(f.curvature.cwiseMax(floor).cwiseInverse());
+}
+
+std::string KernelMachine::method_name() const {
+  if (!mean_only) return "gp";
+  return problem.gaussian() ? "krr" : "klr";
+}
+
+void KernelMachine::save(const std::string& path) const {
+  ArrayFile file;
+  file.version = kModelVersion;
+  file.header = {
+      {"kind", "model"},
+      {"mercer", version()},
+      {"task", task_of(*this)},
+      {"n", x.rows()},
+      {"schema", schema},
+      {"scaling", scaling},
+      {"classes", classes.labels},
+      {"class_values", std::vector<double>(classes.values.begin(), classes.values.end())},
+      {"kernel", problem.kernel.text()},
+      {"mean", std::string(to_string(problem.mean))},
+      {"trend_left_out", problem.trend_left_out},
+      {"likelihood", problem.likelihood->text()},
+      {"mean_only", mean_only},
+      {"certificate", to_json(certificate)},
+      {"method", method_json(method)},
+      {"record", record}};
+  file.arrays["log_parameters"] = problem.log_parameters();
+  file.arrays["inputs"] = x;
+  file.arrays["residual"] = certificate.residual;
+  write_functions(*this, file);
+  write_array_file(path, file);
+}
+
+KernelMachine KernelMachine::from_file(ArrayFile file, const std::string& name) {
+  return undamaged(name, [&] { return model_from_file(std::move(file)); });
+}
+
+KernelMachine KernelMachine::load(const std::string& path) {
+  return from_file(read_array_file(path, "model"), path);
+}
+
+}  // namespace mercer::models

@@ -1,0 +1,15 @@
+// Model files of the format versions 1 to 3, as files of version 4: 1 and 2 were regressions, with
+// one noise variance and with one for each row; 3 were all other likelihoods.
+#pragma once
+
+#include "mercer/models/array_file.hpp"
+
+namespace mercer::models {
+
+/// The version that is written.
+inline constexpr std::uint32_t kModelVersion = 4;
+
+/// Throws ModelFileError, or an exception of the JSON library, when it is not what it should be.
+ArrayFile upgraded(ArrayFile old);
+
+}  // namespace mercer::models

@@ -1,0 +1,47 @@
+#include "mercer/models/prediction_scores.hpp"
+
+#include <fmt/format.h>
+
+#include "mercer/data/text.hpp"
+
+namespace mercer::models {
+
+void check_targets(const Classes& classes, const likelihoods::Likelihood& likelihood,
+                   ConstVectorView target, const RowName& name) {
+  for (Index i = 0; i < target.size(); ++i) {
+    if (classes.count() > 0) {
+      if (!classes.find(target(i)))
+        throw DataError(
+            fmt::format("{}: the target is {}, which is none of the classes learned: {}", name(i),
+                        target(i), data::shown_list(classes.labels)));
+    } else if (const auto why = likelihood.fault(target(i)); !why.empty()) {
+      throw DataError(fmt::format("{}: the target is {}: with the likelihood {} it {}", name(i),
+                                  target(i), likelihood.text(), why));
+    }
+  }
+}
+
+void PredictionScores::add(const Predictions& p, ConstVectorView target, const RowName& name) {
+  const auto& model = predictor_.model();
+  check_targets(model.classes, *model.problem.likelihood, target, name);
+  if (model.classifies()) {
+    std::vector<Index> truth;
+    for (const double value : target) truth.push_back(*model.classes.find(value));
+    classes_.add(p.probabilities, truth);
+  } else if (model.problem.gaussian() || p.sd_obs.size() == 0) {
+    numbers_.add(target, p.mean, p.sd_obs);
+  } else {
+    numbers_.add(target, {p.mean, p.q025, p.q05, p.q95, p.q975, predictor_.log_density(p, target)});
+  }
+}
+
+Scores PredictionScores::scores() const {
+  Scores out;
+  if (predictor_.model().classifies())
+    out.classes = classes_.scores();
+  else
+    out.numbers = numbers_.scores();
+  return out;
+}
+
+}  // namespace mercer::models

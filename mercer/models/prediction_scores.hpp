@@ -1,0 +1,44 @@
+// Scores of predictions against what was observed, whatever the model predicts: numbers by the
+// density and the intervals of the likelihood, classes by their probabilities.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mercer/models/class_scores.hpp"
+#include "mercer/models/predictor.hpp"
+#include "mercer/models/scores.hpp"
+
+namespace mercer::models {
+
+/// One of the two is set.
+struct Scores {
+  std::optional<RegressionScores> numbers;
+  std::optional<ClassificationScores> classes;
+  Index n() const { return classes ? classes->n : numbers ? numbers->n : 0; }
+};
+
+/// What a row is called in errors: "new.csv: line 3".
+using RowName = std::function<std::string(Index)>;
+
+/// Throws DataError naming the row of the first target that this model cannot observe.
+void check_targets(const Classes& classes, const likelihoods::Likelihood& likelihood,
+                   ConstVectorView target, const RowName& name);
+
+/// Accumulates block by block. The predictor must outlive it.
+class PredictionScores {
+ public:
+  explicit PredictionScores(const Predictor& predictor) : predictor_(predictor) {}
+  /// Throws DataError naming the row of a target that the model cannot observe.
+  void add(const Predictions& predictions, ConstVectorView target, const RowName& name);
+  Scores scores() const;
+
+ private:
+  const Predictor& predictor_;
+  ClassScoreKeeper classes_;
+  ScoreKeeper numbers_;
+};
+
+}  // namespace mercer::models

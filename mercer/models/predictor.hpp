@@ -1,0 +1,92 @@
+// Predictions of a kernel machine, for numbers and for classes: its systems are built once, then
+// any number of rows is asked block by block.
+//
+//   models::Predictor predictor(models::KernelMachine::load("concrete.mcr"), {});
+//   const auto p = predictor.predict(inputs);   // mean, sd_obs, latent_sd, error_bound, ...
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "mercer/core/error.hpp"
+#include "mercer/data/noise_columns.hpp"
+#include "mercer/models/kernel_machine.hpp"
+#include "mercer/models/plan.hpp"
+#include "mercer/models/progress.hpp"
+#include "mercer/models/sd_error.hpp"
+
+namespace mercer::models {
+
+struct PredictOptions {
+  VarianceOptions variance = VarianceOptions();  // spelt out: else GCC 12 warns where {} is passed
+  std::optional<std::uint64_t> memory;
+  std::optional<double> tolerance;  // of the solves for variances and draws; unset: from the noise
+  std::string solver = "auto";
+};
+
+/// A row so far from the training data that its prediction is not a finite number.
+struct PredictionOverflow : DataError {
+  PredictionOverflow(Index row_index, const std::string& why);
+  Index row;           // 0-based, of the inputs that were given
+  std::string reason;  // what happened and what to do, without the row
+};
+
+/// A block of M predictions of a model with C latent functions; every number is finite.
+struct Predictions {
+  // Of f, in target units where f is a number like y; the latent mean includes its offset.
+  Matrix latent_mean, latent_sd;  // M x C; latent_sd is empty without variances
+  Matrix error_bound;             // M x C: of the latent mean; no bound unless rigorous
+  Matrix samples;  // M x (C n): n joint draws of each function; none unless asked for
+  // Of y. Numbers: target units.
+  Vector mean;
+  Vector sd_obs, q025, q05, q95, q975;  // spread and quantiles; empty without variances
+  Matrix probabilities;                 // classes: M x classes, rows sum to one
+  /// No latent_sd is further than this from the exact one; unset when they are approximate.
+  std::optional<double> sd_error_bound = 0.0;
+  /// When they are approximate: their error, measured on a random sample of these rows.
+  std::optional<SdError> sd_error;
+  Index clamped_variances = 0;  // raised to the floor 1e-12 k** because of rounding
+  std::int64_t matvecs = 0;
+
+  Index rows() const { return latent_mean.rows(); }
+};
+
+class Predictor {
+ public:
+  /// The systems of all latent functions are built here and kept, unless their memory does not
+  /// suffice for more than one at a time.
+  Predictor(KernelMachine model, PredictOptions options);
+  ~Predictor();
+  const KernelMachine& model() const;
+  /// Of the first latent function.
+  const Plan& plan() const;
+  /// Rows of raw inputs (the model's columns, encoded, unscaled), any number of them; worked off
+  /// in blocks of constant memory. Throws Interrupted, PredictionOverflow, or Error when a solve
+  /// for variances or draws fails.
+  /// `noise` is what is known of the observations that sd_obs is about: unset, each is a single one
+  /// with the learned noise. With Gaussian noise only.
+  Predictions predict(ConstMatrixView inputs, const ProgressCallback& progress = {},
+                      const data::NoiseColumns& noise = {}) const;
+
+  /// The same for a piece of a longer stream: approximate standard deviations are not checked here,
+  /// the rows join the sample that sd_error checks at the end.
+  RowSample row_sample() const;
+  Predictions predict(ConstMatrixView inputs, RowSample& sample,
+                      const ProgressCallback& progress = {},
+                      const data::NoiseColumns& noise = {}) const;
+  /// Of the latent function where it is largest. Unset when variances are exact, not asked for, or
+  /// not to be checked.
+  std::optional<SdError> sd_error(const RowSample& sample,
+                                  const ProgressCallback& progress = {}) const;
+
+  /// Of a number: log p(y | data) of observed targets (raw units) under these predictions, M.
+  /// Throws DataError naming the row when the likelihood cannot observe one.
+  Vector log_density(const Predictions& predictions, ConstVectorView target) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mercer::models

@@ -1,0 +1,32 @@
+// A data set on the scale that the model works on, and where learning begins there.
+#pragma once
+
+#include "mercer/data/dataset.hpp"
+#include "mercer/data/scaling.hpp"
+#include "mercer/inference/noise.hpp"
+#include "mercer/inference/problem.hpp"
+#include "mercer/models/options.hpp"
+
+namespace mercer::models {
+
+/// Inputs and target of a data set on the scale the model works on.
+struct ScaledData {
+  data::Scaling scaling;
+  inference::Observations data;
+};
+/// Throws DataError when the target has one value only, or a spread whose square is no number, or
+/// when noise or counts are not what they may be.
+ScaledData scale(const data::Dataset& data, bool standardize);
+/// The noise of rows on the scale the model works on.
+inference::RowNoise row_noise(const data::NoiseColumns& columns, const data::Scaling& scaling);
+
+/// The kernel with the values that options give, and start values from the (scaled) inputs and this
+/// variance of the target for the rest.
+/// The schema has the names of the inputs.
+kernels::Kernel start_kernel(const MethodOptions& options, const data::Schema& schema,
+                             ConstMatrixView x, double target_variance);
+/// The same with Gaussian noise; used by solve and plan as well.
+inference::Problem start_problem(const MethodOptions& options, const data::Schema& schema,
+                                 ConstMatrixView x, ConstVectorView y);
+
+}  // namespace mercer::models

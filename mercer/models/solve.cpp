@@ -1,0 +1,34 @@
+#include "mercer/models/solve.hpp"
+
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/models/exact_solve.hpp"
+#include "mercer/models/scaled_data.hpp"
+
+namespace mercer::models {
+
+SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
+                   const ProgressCallback& progress) {
+  check(options.method);
+  if (options.method.mean != "zero")
+    throw InvalidArgument("solve is one system H a = y without a mean; leave --mean out");
+  const auto [scaling, rows] = scale(data, options.standardize);
+  const auto problem = start_problem(options.method, data.schema, rows.x, rows.y);
+  SolveOutcome out;
+  out.plan = make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(), rows.x,
+                       options.method, options.train, PlanFor::solve);
+  auto solved = solve_system(problem, rows, Matrix(rows.size(), 0), out.plan.system, progress);
+  out.report = std::move(solved.report);
+  out.solution = solved.solution.col(0);
+  out.jitter = solved.jitter;
+  out.preconditioner = std::move(solved.preconditioner);
+  out.build_seconds = solved.build_seconds;
+  // sqrt(k**) |D^-1/2 r| <= sqrt(k** / min D) |r|, at its largest over the points, in target units.
+  const double prior = problem.kernel.diagonal(rows.x).maxCoeff();
+  out.mean_error_bound = scaling.unscale_width(std::sqrt(prior / solved.noise.least()) *
+                                               out.report.residual_norms.maxCoeff());
+  return out;
+}
+
+}  // namespace mercer::models

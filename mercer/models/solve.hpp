@@ -1,0 +1,24 @@
+// One linear system with fixed hyperparameters, solved as fit would solve it.
+#pragma once
+
+#include "mercer/data/dataset.hpp"
+#include "mercer/inference/system.hpp"
+#include "mercer/models/fit.hpp"
+
+namespace mercer::models {
+
+struct SolveOutcome {
+  Plan plan;
+  inference::SystemReport report;
+  Vector solution;  // H^-1 y on scaled data
+  double jitter = 0;
+  preconditioners::BuildReport preconditioner;  // without a name when there is none
+  double build_seconds = 0;
+  double mean_error_bound = 0;  // target units
+};
+
+/// One linear system with fixed hyperparameters: H a = y.
+SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
+                   const ProgressCallback& progress = {});
+
+}  // namespace mercer::models

@@ -1,0 +1,59 @@
+// How learning went, and the log marginal likelihood of what was learned.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mercer/core/history.hpp"
+#include "mercer/core/types.hpp"
+
+namespace mercer::models {
+
+struct LikelihoodValue {
+  bool known = false;
+  double value = 0, low = 0, high = 0;  // on the scale of the model; exact methods have low = high
+  std::string method;                   // "cholesky", "cholesky-subset", "lanczos" or "none"
+  std::string reason;                   // why it is not known
+  double probe_error = 0;               // lanczos: standard error from the probes
+  double solver_error = 0;              // lanczos: what its solves may still hide
+  Index rows = 0;
+  Vector gradient;  // in the log parameters, at the values kept; empty when not computed
+};
+
+/// One exact gradient of a training by solves, and what was known after it.
+struct TrainStep {
+  int number = 0;  // from 1
+  double seconds = 0;
+  double gradient_norm = 0;
+  std::optional<double> predicted_gain;  // lbfgs: log likelihood still to be gained
+  std::optional<double> noise_gain;      // what the noise of the gradient alone would show
+  double tolerance = 0;                  // of the solves
+  StopReason stop = StopReason::converged;
+  double relative_residual = 0;  // of the solves, the worst column
+  int iterations = 0;
+  std::int64_t matvecs = 0;
+};
+
+struct TrainReport {
+  int steps = 0;
+  int evaluations = 0;
+  int failed_evaluations = 0;  // not positive definite: the line search backed off
+  int restarts = 0;
+  int resumed_evaluations = 0;  // answered from the checkpoint
+  StopReason stop = StopReason::converged;
+  std::vector<std::string> bounds_hit;  // parameter names
+  double seconds = 0;
+  // By solves only (Plan::train_method is not "exact"):
+  std::vector<TrainStep> history;   // of the gradients of this run
+  int resumed_gradients = 0;        // before those, from the checkpoint
+  Vector gradient, standard_error;  // of the last exact gradient
+  int loose_gradients = 0;          // whose solves missed their tolerance
+  Index raised_conditionals = 0;    // of the surrogate: not positive definite to rounding, mended
+  int surrogate_evaluations = 0;
+  std::int64_t matvecs = 0;
+
+  Index gradients() const { return resumed_gradients + static_cast<Index>(history.size()); }
+};
+
+}  // namespace mercer::models
