@@ -73,7 +73,10 @@ LikelihoodInfo gaussian_info() {
           .summary = "numbers with normal noise of one variance",
           .make = [](std::string_view options) -> std::unique_ptr<Likelihood> {
             detail::refuse_options("gaussian", options);
-            return std::make_unique<Gaussian>(kStartVariance);
+            auto out = std::make_unique<Gaussian>(kStartVariance);
+            // The value that its logarithm gives back, so that a copy by parameters is the same.
+            out->set_log_parameters(out->log_parameters());
+            return out;
           }};
 }
 
