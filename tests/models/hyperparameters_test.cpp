@@ -32,7 +32,7 @@ TEST(Hyperparameters, AreGivenInBothUnits) {
 TEST(Hyperparameters, OfALeafThatNamesItsInputsAreThoseOfItsColumns) {
   auto kernel = kernels::Kernel::parse("rbf(2) * periodic(0,2)", 3);
   kernel.set_all_lengthscales(2);
-  const inference::RegressionProblem problem{kernel, 0.25, inference::MeanKind::zero, {}};
+  const inference::Problem problem{kernel, 0.25, inference::MeanKind::zero};
   const auto raw = original(problem, {Vector::Zero(3), Eigen::Vector3d(10, 100, 1000), 3, 4});
   EXPECT_EQ(raw.leaves[0].inputs, (std::vector<Index>{2}));
   EXPECT_EQ(raw.leaves[0].lengthscales, (std::vector<double>{2000}));

@@ -62,7 +62,7 @@ TEST(Simulate, ExactLikelihoodOfASparseDrawIsWhereItMustBe) {
     const auto p = problem(kernel, 2, 0.3, 0.01);
     Matrix h(2000, 2000), y(2000, 8);
     operators::dense_matrix(p.kernel, x, h);
-    h.diagonal().array() += p.noise;
+    h.diagonal().array() += p.noise();
     for (Index s = 0; s < y.cols(); ++s)
       y.col(s) = draw_from_gp(p, x,
                               {.seed = static_cast<std::uint64_t>(s),
