@@ -36,7 +36,8 @@ void evaluate(const EvaluateCommand& command, models::KernelMachine model, const
   const Timer timer;
   refuse_no_variances(model, command.options);
   if (command.seed) model.method.seed = *command.seed;
-  RowSource source(command.data_path, model.schema, command.rows);
+  RowSource source(command.data_path, prediction_schema(model.schema, model.problem.gaussian()),
+                   command.rows);
   data::PredictBlock block;
   bool more = source.next(block);
   if (!more) throw DataError(fmt::format("{}: there are no rows with a target", command.data_path));

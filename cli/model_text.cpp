@@ -71,7 +71,9 @@ std::string model_text(const models::KernelMachine& model) {
       : gaussian      ? "Gaussian process"
                       : "Gaussian process, Laplace's approximation";
   return fmt::format("{}, kernel {}{}{}", kind, model.problem.kernel.text(),
-                     gaussian ? fmt::format(", mean {}", to_string(model.problem.mean)) : "",
+                     gaussian || model.problem.mean != inference::MeanKind::zero
+                         ? fmt::format(", mean {}", to_string(model.problem.mean))
+                         : "",
                      model.num_functions() > 1 ? ", one class against the rest" : "");
 }
 
@@ -103,13 +105,19 @@ std::vector<std::string> trend_left_out(const models::KernelMachine& model) {
   return out;
 }
 
+std::string no_bound_reason(const models::KernelMachine& model) {
+  return model.problem.likelihood->log_concave()
+             ? "the coefficients of the mean have a flat prior"
+             : "the likelihood is not log-concave: the mode is a local one";
+}
+
 std::string certificate_text(const models::KernelMachine& model) {
   const auto& c = model.certificate;
   if (!c.rigorous)
     return fmt::format(
-        "Certificate  the residual at the mode is {}; this likelihood is not log-concave, so the\n"
-        "             mode is a local one and there is no bound\n",
-        number(c.residual.maxCoeff(), 3));
+        "Certificate  the residual at the mode is {}; there is no bound, because\n"
+        "             {}\n",
+        number(c.residual.maxCoeff(), 3), no_bound_reason(model));
   const bool everywhere =
       model.problem.kernel.stationary() && model.problem.mean == inference::MeanKind::zero;
   if (!model.problem.gaussian())

@@ -11,9 +11,6 @@
 
 namespace mercer::cli {
 
-inline constexpr const char* kNoBound =
-    "the likelihood is not log-concave: the mode is a local one";
-
 /// Of any format version. A file that cannot be opened is exit code 6 like one that cannot be read.
 models::KernelMachine load_model(const std::string& path);
 
@@ -25,6 +22,8 @@ std::string likelihood_text(const models::KernelMachine& model);
 std::string hyperparameters_text(const models::KernelMachine& model);
 /// Names of the inputs that a linear trend does without, because others say the same.
 std::vector<std::string> trend_left_out(const models::KernelMachine& model);
+/// Why such a model has no bound of its latent mean.
+std::string no_bound_reason(const models::KernelMachine& model);
 std::string certificate_text(const models::KernelMachine& model);
 
 /// Runs `body`; what mends a factorisation that fails in it is said for likelihoods without

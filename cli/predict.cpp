@@ -50,6 +50,7 @@ void add_classes(const models::KernelMachine& model, const models::Predictions& 
     out.push_back({"latent_mean" + suffix(model, c), part(p.latent_mean, c)});
     if (with_sd) out.push_back({"latent_sd" + suffix(model, c), part(p.latent_sd, c)});
   }
+  if (!model.certificate.rigorous) return;
   Vector bound = p.rows() > 0 ? Vector(p.error_bound.rowwise().maxCoeff()) : Vector();
   out.push_back({"error_bound", std::move(bound)});
 }
@@ -86,7 +87,7 @@ Json execute(const PredictCommand& command, models::KernelMachine model, const C
              PredictionTotals& totals) {
   const Timer timer;
   if (command.seed) model.method.seed = *command.seed;
-  RowSource source(command.data_path, model.schema,
+  RowSource source(command.data_path, prediction_schema(model.schema, model.problem.gaussian()),
                    {data::TargetUse::ignored, command.drop_missing});
   data::PredictBlock block;
   bool more = source.next(block);
@@ -97,7 +98,10 @@ Json execute(const PredictCommand& command, models::KernelMachine model, const C
   const Index draws = options.variance.joint_samples;
   totals.variances.method = predictor.plan().variance;
   if (!fitted.problem.gaussian()) totals.of = "latent mean";
-  if (!fitted.certificate.rigorous) totals.largest_bound.reset();
+  if (!fitted.certificate.rigorous) {
+    totals.largest_bound.reset();
+    totals.no_bound = no_bound_reason(fitted);
+  }
   PredictionSink sink(command, fitted.schema, columns_of(predictor, {}, draws),
                       fitted.classifies());
   const auto progress = source.progress(console);

@@ -4,7 +4,6 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/format.hpp"
-#include "cli/model_text.hpp"
 #include "mercer/core/memory.hpp"
 
 namespace mercer::cli {
@@ -33,7 +32,7 @@ Json totals_json(const PredictCommand& command, const PredictionTotals& totals,
     put(json, "largest_error_bound", *totals.largest_bound);
   } else {
     json["largest_error_bound"] = nullptr;
-    json["largest_error_bound_reason"] = kNoBound;
+    json["largest_error_bound_reason"] = totals.no_bound;
   }
   put_variances(json, totals.variances);
   json["clamped_variances"] = totals.clamped;

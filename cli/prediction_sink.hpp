@@ -42,6 +42,7 @@ class PredictionSink {
 struct PredictionTotals {
   Index rows = 0;
   std::optional<double> largest_bound = 0.0;  // unset: there is no bound
+  std::string no_bound;                       // and why
   std::string of = "mean";                    // what the bound is about
   VarianceRecord variances;
   Index clamped = 0;

@@ -129,7 +129,7 @@ Json certificate_json(const models::KernelMachine& model) {
     put(json, "mean_error_bound", c.mean_error_bound);
   } else {
     json["mean_error_bound"] = nullptr;
-    json["mean_error_bound_reason"] = kNoBound;
+    json["mean_error_bound_reason"] = no_bound_reason(model);
   }
   if (gaussian) {
     put(json, "residual_norm", c.residual_norm);

@@ -21,6 +21,11 @@ double size_of_text(const std::string& path) {
 
 }  // namespace
 
+data::Schema prediction_schema(data::Schema schema, bool gaussian) {
+  if (!gaussian) schema.count_column.clear();
+  return schema;
+}
+
 RowSource::RowSource(const std::string& path, const data::Schema& schema,
                      data::PredictOptions options)
     : name_(path == "-" ? "standard input" : path),

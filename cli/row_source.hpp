@@ -9,6 +9,10 @@
 
 namespace mercer::cli {
 
+/// The columns that predictions need. Only with Gaussian noise is a count part of them: it says how
+/// noisy the mean of so many observations is. Otherwise a prediction is of one observation.
+data::Schema prediction_schema(data::Schema schema, bool gaussian);
+
 class RowSource {
  public:
   /// An unreadable file is exit code 3.

@@ -45,8 +45,9 @@ void add_noise_options(Arguments& arguments, DataFlags& flags) {
                    "column of known noise variances, in squared units of\n"
                    "the target; the learned one is added. Not an input");
   arguments.option("--count-column", "NAME", flags.count_column,
-                   "each row is the mean of so many observations (a weight):\n"
-                   "its learned noise variance is divided by it. Not an input");
+                   "each row stands for so many observations (a weight): of\n"
+                   "numbers it is their mean, of classes and counts each\n"
+                   "was the same. Not an input");
 }
 
 void add_merge_option(Arguments& arguments, bool& no_merge) {
@@ -169,9 +170,7 @@ bool asks_for_numbers(const Arguments& arguments) {
 }
 
 void refuse_gaussian_options(const Arguments& arguments, const std::string& why) {
-  refuse_train_options(
-      arguments,
-      {"--noise", "--mean", "--noise-column", "--count-column", "--no-merge", "--probe-kind"}, why);
+  refuse_train_options(arguments, {"--noise", "--noise-column", "--no-merge", "--probe-kind"}, why);
 }
 
 }  // namespace mercer::cli

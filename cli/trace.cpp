@@ -80,8 +80,9 @@ Trace::Trace(std::string path, const std::string& validation, const data::Schema
                                  ? "step,seconds,error_rate,nll,brier,auc\n"
                                  : "step,seconds,rmse,mae,nll,crps,coverage90\n") {
   const auto likelihood = likelihoods::make(options.likelihood);
+  const auto columns = prediction_schema(schema, likelihood->gaussian_noise().has_value());
   auto rows =
-      read_rows(validation, schema, [&](const RowSource& source, const data::PredictBlock& block) {
+      read_rows(validation, columns, [&](const RowSource& source, const data::PredictBlock& block) {
         models::check_targets(options.classes, *likelihood, block.target,
                               [&](Index row) { return source.place(block, row); });
       });

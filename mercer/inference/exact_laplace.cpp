@@ -51,20 +51,20 @@ void add_weights(const Terms& t, bool first, Matrix& weights) {
 
 struct ExactLaplace::Last {
   std::optional<Problem> problem;  // none: the factor does not matter
-  Matrix a, f;
+  Matrix a, f, beta;
 };
 
 ExactLaplace::ExactLaplace(const LaplaceData& data, const NewtonOptions& options)
     : data_(data), options_(options) {}
 ExactLaplace::~ExactLaplace() = default;
 
-void ExactLaplace::resume(const Problem& problem, Matrix a) {
-  last_ = std::make_unique<Last>(Last{problem, std::move(a), {}});
+void ExactLaplace::resume(const Problem& problem, Matrix a, Matrix beta) {
+  last_ = std::make_unique<Last>(Last{problem, std::move(a), {}, std::move(beta)});
   spoiled_ = true;
 }
 
 void ExactLaplace::start_at(Matrix a) {
-  last_ = std::make_unique<Last>(Last{std::nullopt, std::move(a), {}});
+  last_ = std::make_unique<Last>(Last{std::nullopt, std::move(a), {}, {}});
   if (system_) system_->forget();
 }
 
@@ -87,9 +87,11 @@ void ExactLaplace::recall() {
   Matrix f(data_.size(), data_.functions()), w = f;
   system_->multiply(last_->a, f);
   f.rowwise() += data_.offset.transpose();
+  const Matrix basis = problem.basis(data_.x);
+  if (basis.cols() > 0) f += basis * last_->beta;
   for (Index j = 0; j < f.cols(); ++j)
     for (Index i = 0; i < f.rows(); ++i)
-      w(i, j) = problem.likelihood->curvature(data_.y(i, j), f(i, j)).value;
+      w(i, j) = data_.weight_of(i) * problem.likelihood->curvature(data_.y(i, j), f(i, j)).value;
   last_->f = f;
   system_->set_curvature(w);
   system_->factor();
@@ -103,6 +105,7 @@ LaplaceMode ExactLaplace::mode_of(const Problem& problem) {
   if (last_) {
     start.a = last_->a;
     start.f = last_->f;
+    start.beta = last_->beta;
   }
   auto mode = find_mode(problem, data_, *system_, std::move(start), options_);
   const double bound =
@@ -120,7 +123,7 @@ LaplaceEvidence ExactLaplace::evaluate(const Problem& problem, bool with_gradien
   out.mode = mode_of(problem);
   out.value = out.mode.psi() - 0.5 * system_->log_det();
   if (with_gradient) out.gradient = gradient_of(problem, out.mode);
-  last_ = std::make_unique<Last>(Last{problem, out.mode.a, out.mode.f});
+  last_ = std::make_unique<Last>(Last{problem, out.mode.a, out.mode.f, out.mode.beta});
   spoiled_ = false;
   return out;
 }
@@ -131,6 +134,7 @@ Vector ExactLaplace::gradient_of(const Problem& problem, const LaplaceMode& mode
   const auto slopes = mode_slopes(problem, data_, mode);
   weights_.resize(n, n);
   Matrix sigma_w(n, c), ks(n, c);
+  TrendPart trend(problem, data_, mode);
   for (Index j = 0; j < c; ++j) {
     const Matrix inverse = system_->inverse(j);
     sigma_w.col(j) = 1 - inverse.diagonal().array();
@@ -138,7 +142,9 @@ Vector ExactLaplace::gradient_of(const Problem& problem, const LaplaceMode& mode
     const Vector u = -0.5 * sigma_w.col(j).cwiseProduct(slopes.curvature_ratio.col(j));
     const Vector scaled = t.root.cwiseProduct(product(system_->k(), u));
     t.s = u - t.root.cwiseProduct(product(inverse, scaled));
+    trend.project(j, t.s);
     ks.col(j) = product(system_->k(), t.s);
+    trend.add_to(j, ks.col(j));
     add_weights(t, j == 0, weights_);
   }
   const Index p = problem.kernel.num_parameters();

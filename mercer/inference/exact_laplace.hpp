@@ -25,8 +25,9 @@ class ExactLaplace {
 
   /// Throws NotPositiveDefinite where the mode is not found; what was before stays as it is.
   LaplaceEvidence evaluate(const Problem& problem, bool with_gradient);
-  /// Goes on, to the same bits, as if `problem` had been evaluated last and `a` were its mode.
-  void resume(const Problem& problem, Matrix a);
+  /// Goes on, to the same bits, as if `problem` had been evaluated last and `a` and `beta` were its
+  /// mode.
+  void resume(const Problem& problem, Matrix a, Matrix beta);
   /// Begins the next one at `a`, without a factor.
   void start_at(Matrix a);
   /// Of matrices so far.

@@ -1,5 +1,7 @@
 #include "mercer/inference/laplace.hpp"
 
+#include <Eigen/Cholesky>
+#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 
@@ -32,10 +34,11 @@ Local evaluate(const Problem& problem, const LaplaceData& data, const Matrix& f)
   for (Index j = 0; j < c; ++j)
     for (Index i = 0; i < n; ++i) {
       const auto p = problem.likelihood->log_density(data.y(i, j), f(i, j));
-      out.log_density(j) += p.value;
-      out.g(i, j) = p.first;
-      out.w(i, j) = problem.likelihood->curvature(data.y(i, j), f(i, j)).value;
-      out.step_w(i, j) = std::max(-p.second, 0.0);
+      const double weight = data.weight_of(i);
+      out.log_density(j) += weight * p.value;
+      out.g(i, j) = weight * p.first;
+      out.w(i, j) = weight * problem.likelihood->curvature(data.y(i, j), f(i, j)).value;
+      out.step_w(i, j) = weight * std::max(-p.second, 0.0);
     }
   return out;
 }
@@ -43,8 +46,17 @@ Local evaluate(const Problem& problem, const LaplaceData& data, const Matrix& f)
 double log_density(const Problem& problem, const LaplaceData& data, Index j, ConstVectorView f) {
   double sum = 0;
   for (Index i = 0; i < f.size(); ++i)
-    sum += problem.likelihood->log_density(data.y(i, j), f(i)).value;
+    sum += data.weight_of(i) * problem.likelihood->log_density(data.y(i, j), f(i)).value;
   return sum;
+}
+
+// The inverse of a small symmetric matrix, whatever the units of its rows.
+Matrix inverse_of(const Matrix& m) {
+  const Matrix even = 0.5 * (m + m.transpose());
+  const Vector scale = even.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
+  const Matrix scaled = scale.asDiagonal() * even * scale.asDiagonal();
+  return scale.asDiagonal() * scaled.ldlt().solve(Matrix::Identity(m.rows(), m.cols())) *
+         scale.asDiagonal();
 }
 
 Vector column_dots(const Matrix& a, const Matrix& b) {
@@ -59,17 +71,26 @@ class Newton {
         data_(data),
         system_(system),
         options_(options),
-        solve_tolerance_(options.solve_tolerance) {}
+        solve_tolerance_(options.solve_tolerance),
+        basis_(problem.basis(data.x)) {}
 
   LaplaceMode run(LaplaceMode start, const Observer& observer);
 
  private:
   void begin(LaplaceMode start, const Observer& observer);
-  void stand_at(Matrix a, Matrix ka);
+  void stand_at(Matrix a, Matrix ka, Matrix beta);
+  // K a + A beta + offset.
+  Matrix latent() const;
+  // R A and M of the curvature that was set last.
+  SystemReport solve_trend(const Matrix& w, double tolerance, const Observer& observer);
+  // t = M^-1 A'(a + d), and d becomes d - R A t. Returns t.
+  Matrix add_trend();
+  void finish_trend();
   void step_from(const Matrix& f, const Observer& observer);
   SystemReport solve(const Matrix& w, const Matrix& v, const Observer& observer);
   /// r = g - a, K r, and the bound; true when it is small enough.
   bool measure();
+  double trend_error();
   SystemReport find_direction(const Observer& observer);
   void finish(bool done);
   /// a and f of function j move along its direction as far as psi rises; false: not at all.
@@ -80,6 +101,11 @@ class Newton {
   LaplaceSystem& system_;
   const NewtonOptions& options_;
   double solve_tolerance_;  // tightened where directions turn out poor
+  Matrix basis_;            // A, N x q
+  Matrix trend_solves_;     // R A of every function, N x q C
+  Matrix trend_products_;   // M = A'R A of every function, q x q C
+  Matrix beta_step_;        // q x C
+  Matrix fd_;               // the step of f: K d + A beta_step
   Matrix ka_;               // K a
   Local local_;
   Matrix r_, kr_, d_, kd_, b_, s_;
@@ -88,10 +114,17 @@ class Newton {
   LaplaceMode mode_;
 };
 
-void Newton::stand_at(Matrix a, Matrix ka) {
+Matrix Newton::latent() const {
+  Matrix f = ka_.rowwise() + data_.offset.transpose();
+  if (basis_.cols() > 0) f += basis_ * mode_.beta;
+  return f;
+}
+
+void Newton::stand_at(Matrix a, Matrix ka, Matrix beta) {
   mode_.a = std::move(a);
+  mode_.beta = std::move(beta);
   ka_ = std::move(ka);
-  mode_.f = ka_.rowwise() + data_.offset.transpose();
+  mode_.f = latent();
   local_ = evaluate(problem_, data_, mode_.f);
   psi_ = local_.log_density - 0.5 * column_dots(mode_.a, ka_);
 }
@@ -101,20 +134,22 @@ void Newton::begin(LaplaceMode start, const Observer& observer) {
   root_prior_ = std::sqrt(problem_.kernel.diagonal(data_.x).maxCoeff());
   kr_.resize(n, c);
   kd_.resize(n, c);
-  stand_at(Matrix::Zero(n, c), Matrix::Zero(n, c));
+  const Matrix no_trend = Matrix::Zero(basis_.cols(), c);
+  stand_at(Matrix::Zero(n, c), Matrix::Zero(n, c), no_trend);
   if (start.a.size() == 0) return;
   const Matrix cold_psi = psi_;
   Matrix ka(n, c);
   system_.multiply(start.a, ka);
-  stand_at(start.a, ka);
+  stand_at(start.a, ka, start.beta.size() == no_trend.size() ? start.beta : no_trend);
   if (start.f.size() > 0) step_from(start.f, observer);
   // A warm start that is worse than none is none.
   for (Index j = 0; j < c; ++j)
     if (!(psi_(j) >= cold_psi(j))) {
       mode_.a.col(j).setZero();
       ka_.col(j).setZero();
+      mode_.beta.col(j).setZero();
     }
-  stand_at(std::move(mode_.a), std::move(ka_));
+  stand_at(std::move(mode_.a), std::move(ka_), std::move(mode_.beta));
 }
 
 // f of another kernel's mode is a better place to begin than its a, though it is not K a: with
@@ -130,14 +165,21 @@ void Newton::step_from(const Matrix& f, const Observer& observer) {
   if (report.stop == StopReason::interrupted) return;
   ++mode_.steps;
   d_ = r_ + there.step_w.cwiseSqrt().cwiseProduct(s_);
+  const Matrix a = mode_.a, ka = ka_, beta = mode_.beta;
+  Matrix next_beta = beta;
+  if (basis_.cols() > 0) {
+    const auto trend = solve_trend(there.step_w, solve_tolerance_, observer);
+    if (trend.stop == StopReason::interrupted) return;
+    next_beta = add_trend();
+  }
   system_.multiply(d_, kd_);
-  const Matrix a = mode_.a, ka = ka_;
   const Vector psi = psi_;
-  stand_at(a + d_, ka + kd_);
+  stand_at(a + d_, ka + kd_, std::move(next_beta));
   for (Index j = 0; j < a.cols(); ++j)
     if (!(psi_(j) >= psi(j))) {
       mode_.a.col(j) = a.col(j);
       ka_.col(j) = ka.col(j);
+      mode_.beta.col(j) = beta.col(j);
       psi_(j) = psi(j);
     }
 }
@@ -147,8 +189,76 @@ bool Newton::measure() {
   system_.multiply(r_, kr_);
   // r'K r is not negative but for rounding, whose size its own then is.
   mode_.residual = column_dots(r_, kr_).cwiseAbs().cwiseSqrt();
-  return mode_.residual.allFinite() &&
-         root_prior_ * mode_.residual.maxCoeff() <= options_.tolerance;
+  const bool small =
+      mode_.residual.allFinite() && root_prior_ * mode_.residual.maxCoeff() <= options_.tolerance;
+  if (basis_.cols() == 0) return small;
+  return small && trend_error() <= options_.tolerance;
+}
+
+// How far the trend at the points is from that of the best beta, to first order: |a_i'M^-1 A'g|
+// with M of the last step; infinite before the first.
+double Newton::trend_error() {
+  const Index q = basis_.cols(), c = data_.functions();
+  if (trend_products_.size() == 0) return HUGE_VAL;
+  double largest = 0;
+  mode_.trend_defect = 0;
+  for (Index j = 0; j < c; ++j) {
+    const Vector slope = basis_.transpose() * local_.g.col(j);
+    const Vector step = trend_products_.middleCols(j * q, q).partialPivLu().solve(slope);
+    largest = std::max(largest, (basis_ * step).cwiseAbs().maxCoeff());
+    mode_.trend_defect = std::max(mode_.trend_defect, std::sqrt(std::abs(slope.dot(step))));
+  }
+  return std::isfinite(largest) ? largest : HUGE_VAL;
+}
+
+SystemReport Newton::solve_trend(const Matrix& w, double tolerance, const Observer& observer) {
+  const Index n = data_.size(), c = data_.functions(), q = basis_.cols();
+  const Matrix root = w.cwiseSqrt();
+  Matrix b(n * c, q), x = Matrix::Zero(n * c, q);
+  for (Index j = 0; j < c; ++j) b.middleRows(j * n, n) = root.col(j).asDiagonal() * basis_;
+  const auto report = system_.solve(b, x, tolerance, observer);
+  mode_.iterations += report.iterations;
+  trend_solves_.resize(n, q * c);
+  trend_products_.resize(q, q * c);
+  for (Index j = 0; j < c; ++j) {
+    trend_solves_.middleCols(j * q, q) = root.col(j).asDiagonal() * x.middleRows(j * n, n);
+    trend_products_.middleCols(j * q, q) = basis_.transpose() * trend_solves_.middleCols(j * q, q);
+  }
+  return report;
+}
+
+Matrix Newton::add_trend() {
+  const Index q = basis_.cols();
+  Matrix t(q, d_.cols());
+  for (Index j = 0; j < d_.cols(); ++j) {
+    const Vector pull = basis_.transpose() * (mode_.a.col(j) + d_.col(j));
+    t.col(j) = trend_products_.middleCols(j * q, q).partialPivLu().solve(pull);
+    d_.col(j) -= trend_solves_.middleCols(j * q, q) * t.col(j);
+  }
+  return t;
+}
+
+// R A, M^-1 and the residual of these solves, at the mode.
+void Newton::finish_trend() {
+  const Index n = data_.size(), c = data_.functions(), q = basis_.cols();
+  solve_trend(mode_.w, options_.basis_tolerance, {});
+  mode_.basis_solves = trend_solves_;
+  mode_.beta_covariance.resize(q, q * c);
+  Matrix k_solves(n, q * c);
+  system_.multiply(trend_solves_, k_solves);
+  mode_.trend_residual = 0;
+  for (Index j = 0; j < c; ++j) {
+    const Matrix covariance = inverse_of(trend_products_.middleCols(j * q, q));
+    mode_.beta_covariance.middleCols(j * q, q) = covariance;
+    // D^-1/2 E = S A - S K R A - S^-1 R A; where W is zero, so is the row of R A, and of the last
+    // term.
+    const Vector root = mode_.w.col(j).cwiseSqrt();
+    const Vector inverse = (root.array() > 0).select(root.cwiseInverse(), 0.0);
+    const Matrix e = root.asDiagonal() * (basis_ - k_solves.middleCols(j * q, q)) -
+                     inverse.asDiagonal() * trend_solves_.middleCols(j * q, q);
+    const double squared = (e.transpose() * e).cwiseProduct(covariance).sum();
+    mode_.trend_residual = std::max(mode_.trend_residual, std::sqrt(std::max(0.0, squared)));
+  }
 }
 
 // s_ = B^-1 S v, with the curvature w.
@@ -168,25 +278,37 @@ SystemReport Newton::solve(const Matrix& w, const Matrix& v, const Observer& obs
 SystemReport Newton::find_direction(const Observer& observer) {
   auto report = solve(local_.step_w, kr_, observer);
   d_ = r_ - local_.step_w.cwiseSqrt().cwiseProduct(s_);
+  if (basis_.cols() > 0 && report.stop != StopReason::interrupted) {
+    const auto trend = solve_trend(local_.step_w, solve_tolerance_, observer);
+    if (trend.stop == StopReason::interrupted) report.stop = trend.stop;
+    beta_step_ = add_trend();
+  }
   system_.multiply(d_, kd_);
+  if (basis_.cols() > 0) fd_ = kd_ + basis_ * beta_step_;
   return report;
 }
 
 bool Newton::move(Index j) {
-  const double slope = r_.col(j).dot(kd_.col(j));
+  const bool trend = basis_.cols() > 0;
+  const Matrix& step = trend ? fd_ : kd_;  // of f
+  const double slope = r_.col(j).dot(step.col(j));
   if (!(slope > 0)) return false;
   const double quadratic = mode_.a.col(j).dot(ka_.col(j));
   const double cross = mode_.a.col(j).dot(kd_.col(j));
   const double square = d_.col(j).dot(kd_.col(j));
   double t = 1;
   for (int halving = 0; halving <= kMostHalvings; ++halving, t *= 0.5) {
-    const double psi = log_density(problem_, data_, j, mode_.f.col(j) + t * kd_.col(j)) -
+    const double psi = log_density(problem_, data_, j, mode_.f.col(j) + t * step.col(j)) -
                        0.5 * (quadratic + t * (2 * cross + t * square));
     // Close to the mode psi is flat to rounding, and the whole step is a good one.
     if (psi >= psi_(j) + kArmijo * t * slope - kRounding * (1 + std::abs(psi_(j)))) {
       mode_.a.col(j) += t * d_.col(j);
       ka_.col(j) += t * kd_.col(j);
       mode_.f.col(j) = ka_.col(j).array() + data_.offset(j);
+      if (trend) {
+        mode_.beta.col(j) += t * beta_step_.col(j);
+        mode_.f.col(j) += basis_ * mode_.beta.col(j);
+      }
       return true;
     }
     ++mode_.halvings;
@@ -198,7 +320,7 @@ void Newton::finish(bool done) {
   // What is reported is that of a itself, not of sums of steps.
   if (mode_.steps > 0 && mode_.stop != StopReason::interrupted) {
     system_.multiply(mode_.a, ka_);
-    mode_.f = ka_.rowwise() + data_.offset.transpose();
+    mode_.f = latent();
     local_ = evaluate(problem_, data_, mode_.f);
     done = measure();
   }
@@ -210,6 +332,7 @@ void Newton::finish(bool done) {
   mode_.log_density = local_.log_density.sum();
   mode_.quadratic = column_dots(mode_.a, ka_).sum();
   system_.set_curvature(mode_.w);
+  if (basis_.cols() > 0 && mode_.stop != StopReason::interrupted) finish_trend();
 }
 
 LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
@@ -265,10 +388,12 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
 
 LaplaceData LaplaceData::rows(std::span<const Index> which) const {
   LaplaceData out{Matrix(static_cast<Index>(which.size()), x.cols()),
-                  Matrix(static_cast<Index>(which.size()), y.cols()), offset};
+                  Matrix(static_cast<Index>(which.size()), y.cols()), offset,
+                  Vector(weight.size() > 0 ? static_cast<Index>(which.size()) : 0)};
   for (std::size_t i = 0; i < which.size(); ++i) {
     out.x.row(static_cast<Index>(i)) = x.row(which[i]);
     out.y.row(static_cast<Index>(i)) = y.row(which[i]);
+    if (weight.size() > 0) out.weight(static_cast<Index>(i)) = weight(which[i]);
   }
   return out;
 }
@@ -277,9 +402,27 @@ LaplaceMode find_mode(const Problem& problem, const LaplaceData& data, LaplaceSy
                       LaplaceMode start, const NewtonOptions& options, const Observer& observer) {
   if (data.y.rows() != data.x.rows())
     throw DimensionMismatch("laplace: rows of y", data.y.rows(), "points", data.x.rows());
+  if (data.weight.size() != 0 && data.weight.size() != data.y.rows())
+    throw DimensionMismatch("laplace: weights", data.weight.size(), "rows", data.y.rows());
   if (data.offset.size() != data.y.cols())
     throw DimensionMismatch("laplace: offsets", data.offset.size(), "functions", data.y.cols());
   return Newton(problem, data, system, options).run(std::move(start), observer);
+}
+
+TrendPart::TrendPart(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode)
+    : mode_(mode),
+      basis_(problem.basis(data.x)),
+      t_(Matrix::Zero(basis_.cols(), data.functions())) {}
+
+void TrendPart::project(Index j, VectorView s) {
+  const Index q = basis_.cols();
+  if (q == 0) return;
+  t_.col(j) = mode_.beta_covariance.middleCols(j * q, q) * (basis_.transpose() * s);
+  s -= mode_.basis_solves.middleCols(j * q, q) * t_.col(j);
+}
+
+void TrendPart::add_to(Index j, VectorView ks) const {
+  if (basis_.cols() > 0) ks += basis_ * t_.col(j);
 }
 
 ModeSlopes mode_slopes(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode) {
@@ -287,7 +430,8 @@ ModeSlopes mode_slopes(const Problem& problem, const LaplaceData& data, const La
   ModeSlopes out{Matrix(n, c), Matrix(n, c)};
   for (Index j = 0; j < c; ++j)
     for (Index i = 0; i < n; ++i) {
-      out.gradient(i, j) = problem.likelihood->log_density(data.y(i, j), mode.f(i, j)).first;
+      out.gradient(i, j) =
+          data.weight_of(i) * problem.likelihood->log_density(data.y(i, j), mode.f(i, j)).first;
       const auto curvature = problem.likelihood->curvature(data.y(i, j), mode.f(i, j));
       out.curvature_ratio(i, j) = curvature.value > 0 ? curvature.slope / curvature.value : 0.0;
       out.implicit = out.implicit || curvature.slope != 0;
@@ -307,7 +451,8 @@ Vector likelihood_gradient(const Problem& problem, const LaplaceData& data, cons
       const double sigma = mode.w(i, j) > 0 ? sigma_w(i, j) / mode.w(i, j) : 0.0;
       for (Index p = 0; p < count; ++p) {
         const auto& slope = slopes[static_cast<std::size_t>(p)];
-        out(p) += slope.value - 0.5 * sigma * slope.curvature + ks(i, j) * slope.first;
+        out(p) += data.weight_of(i) *
+                  (slope.value - 0.5 * sigma * slope.curvature + ks(i, j) * slope.first);
       }
     }
   return out;

@@ -5,11 +5,15 @@
 //   log p. A step is d = r - S B^-1 S K r with r = g - a and S = W^1/2: no N x N matrix is formed,
 //   and nothing is divided by W.
 //   log q(y) = psi - 1/2 log|B|,  B = I + S K S.
+//   With a mean of basis A, f = K a + A beta + offset, and beta has a flat prior: at the mode
+//   A'a = 0. With R = S B^-1 S and M = A'R A the step of beta is t = M^-1 A'(a + d), and d becomes
+//   d - R A t. The evidence is that of the best beta (a profile), as in regression.
 //   Source: Rasmussen & Williams (2006), algorithms 3.1 and 5.1; Cutajar et al. (2016),
 //           supplement. W is the expected information where the observed one may be negative
 //           (student-t): Hartmann & Vanhatalo (2019).
-//   How good: for a log-concave likelihood the negative Hessian of psi is at least K^-1, so the
-//           latent mean anywhere is within sqrt(k**) sqrt(r'K r) of the one at the exact mode.
+//   How good: for a log-concave likelihood the negative Hessian of psi is at least K^-1, so without
+//           a mean the latent mean anywhere is within sqrt(k**) sqrt(r'K r) of the one at the exact
+//           mode.
 #pragma once
 
 #include <memory>
@@ -21,24 +25,28 @@ namespace mercer::inference {
 
 /// N points; a column of y for every latent function.
 struct LaplaceData {
-  Matrix x;       // N x d
-  Matrix y;       // N x C
-  Vector offset;  // C: f = K a + offset
+  Matrix x;            // N x d
+  Matrix y;            // N x C
+  Vector offset;       // C: f = K a + offset
+  Vector weight = {};  // N: so often was each row observed; empty: once
   Index size() const { return x.rows(); }
   Index functions() const { return y.cols(); }
+  double weight_of(Index row) const { return weight.size() > 0 ? weight(row) : 1.0; }
   LaplaceData rows(std::span<const Index> which) const;
 };
 
 struct NewtonOptions {
   double tolerance = 1e-6;  // of the latent mean, by the bound above (absolute: f is of order 1)
-  double solve_tolerance = 1e-3;  // of the linear solve of a step, relative
-  int max_steps = 100;            // 0: the start is only measured
+  double solve_tolerance = 1e-3;   // of the linear solve of a step, relative
+  double basis_tolerance = 1e-10;  // of the solves of the mean at the mode, relative
+  int max_steps = 100;             // 0: the start is only measured
 };
 
 template <class Visitor>
 void visit_fields(NewtonOptions& o, Visitor&& field) {
   field("tolerance", o.tolerance, Positive{});
   field("solve_tolerance", o.solve_tolerance, BelowOne{});
+  field("basis_tolerance", o.basis_tolerance, BelowOne{});
   field("max_steps", o.max_steps, NonNegative{});
 }
 
@@ -46,9 +54,15 @@ struct LaplaceMode {
   Matrix a;                // N x C; empty: not found yet
   Matrix f;                // K a + offset
   Matrix w;                // curvature at f
+  Matrix beta;             // q x C: coefficients of the mean
   double log_density = 0;  // sum log p(y | f)
   double quadratic = 0;    // sum of a'K a
   Vector residual;         // sqrt(r'K r) of every function: times sqrt(k**), the bound on its mean
+  // Of the mean at the mode, functions side by side; empty without one.
+  Matrix basis_solves;        // N x q C: R A
+  Matrix beta_covariance;     // q x q C: (A'R A)^-1
+  double trend_defect = 0;    // |M^-1/2 A'g|, the largest: how far beta is from optimal
+  double trend_residual = 0;  // at least |H^-1/2 E M^-1/2| of the solves, E = A - (K + W^-1) R A
   StopReason stop = StopReason::iteration_limit;
   int steps = 0;       // of Newton
   int halvings = 0;    // of a step that went too far
@@ -73,6 +87,21 @@ struct ModeSlopes {
   bool implicit = false;   // W depends on f
 };
 ModeSlopes mode_slopes(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode);
+
+/// What a mean adds to the implicit part of a gradient. Its beta moves with the hyperparameters as
+/// well: s becomes s - R A t with t = M^-1 A's, and K s of that gets A t on top. Nothing without a
+/// mean. The mode must outlive it.
+class TrendPart {
+ public:
+  TrendPart(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode);
+  /// s of function j; then K s of it.
+  void project(Index j, VectorView s);
+  void add_to(Index j, VectorView ks) const;
+
+ private:
+  const LaplaceMode& mode_;
+  Matrix basis_, t_;  // t_: q x C
+};
 
 /// The part of the gradient that belongs to the likelihood's own parameters:
 ///   sum d log p - 1/2 sum Sigma_jj dW_j + (K s)'dg,

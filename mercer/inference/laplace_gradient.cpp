@@ -90,10 +90,13 @@ Vector Estimator::from_probes(const Vector& weight, const Observer& observer,
     const Matrix b = root_.cwiseProduct(ku);
     Matrix v = Matrix::Zero(n * c, 1);
     report = system_.solve(Eigen::Map<const Matrix>(b.data(), n * c, 1), v, tolerance_, observer);
-    const Matrix s = u - root_.cwiseProduct(Eigen::Map<const Matrix>(v.data(), n, c));
+    Matrix s = u - root_.cwiseProduct(Eigen::Map<const Matrix>(v.data(), n, c));
+    TrendPart trend(problem_, data_, mode_);
+    for (Index j = 0; j < c; ++j) trend.project(j, s.col(j));
     Vector implicit(p);
     // The kernel is symmetric, so g may be the left factor: K s comes with it.
     system_.k().apply_with_gradient(slopes_.gradient, s, ks, implicit);
+    for (Index j = 0; j < c; ++j) trend.add_to(j, ks.col(j));
     gradient += implicit;
   }
   // Of the likelihood's parameters: all but sum d log p, which no probe has a part in.
@@ -134,6 +137,7 @@ LaplaceEstimate LaplaceGradient::estimate(const Problem& problem, double toleran
   NewtonOptions newton;
   newton.tolerance = tolerance;
   newton.solve_tolerance = std::min(0.5, std::max(tolerance, 1e-3));
+  newton.basis_tolerance = std::min(0.1 * newton.solve_tolerance, tolerance);
   LaplaceMode start;
   start.a = state_.mode;
   start.f = state_.latent;

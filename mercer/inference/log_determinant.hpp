@@ -12,7 +12,8 @@
 //           1/(x+t), and those are the energies of the errors of conjugate gradients on A + t,
 //           A = P^-1/2 H P^-1/2, whose residuals are multiples of that on A:
 //             error = int_0^inf prod_i (theta_i / (theta_i + t))^2 r'(A + t)^-1 r dt / |r_0|^2
-//                  <= |r|^2 / |r_0|^2 int_0^inf prod_i (theta_i / (theta_i + t))^2 / (lambda + t) dt
+//                  <= |r|^2 / |r_0|^2 int_0^inf prod_i (theta_i / (theta_i + t))^2 / (lambda + t)
+//                  dt
 //           with the Ritz values theta_i, the last residual r and the smallest eigenvalue lambda
 //           of A. It is therefore known from r, however the iteration came there.
 #pragma once

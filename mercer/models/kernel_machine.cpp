@@ -141,7 +141,9 @@ KernelMachine model_from_file(ArrayFile file) {
   model.x = take(file, "inputs", n, d);
   read_functions(file, model);
   model.certificate = certificate_from(header.at("certificate"));
-  model.certificate.rigorous = model.problem.likelihood->log_concave();
+  model.certificate.rigorous =
+      model.problem.gaussian() ||
+      (model.problem.likelihood->log_concave() && model.problem.mean == inference::MeanKind::zero);
   model.certificate.residual = take(file, "residual", model.num_functions(), 1).col(0);
   if (!(model.certificate.residual.minCoeff() >= 0)) throw ModelFileError("a residual is negative");
   model.mean_only = header.at("mean_only").get<bool>();

@@ -22,15 +22,15 @@ namespace mercer::models {
 ///   Gaussian noise:  residual = |D^-1/2 r|, r = y - A beta - H w; |r|/sqrt(s2) when the noise
 ///                    variances D are equal.
 ///   Laplace:         residual = sqrt(r'K r), r = grad log p - w, against the exact mode; a bound
-///                    when the likelihood is log-concave.
+///                    when the likelihood is log-concave and the mean zero.
 struct Certificate {
   Vector residual = Vector::Zero(1);  // of every latent function; true, double precision
   double mean_error_bound = 0;        // the bound at its largest over the training points; target
                                       // units where f is a number like y
-  bool rigorous = true;  // false: the likelihood is not log-concave, the mode a local one
-  // With Gaussian noise only:
-  double relative_residual = 0;  // |r| / |y|
-  double residual_norm = 0;      // |r|, standardised units
+  // False: the likelihood is not log-concave, or Laplace's approximation has a mean.
+  bool rigorous = true;
+  double relative_residual = 0;  // Gaussian noise only: |r| / |y|
+  double residual_norm = 0;      // Gaussian noise only: |r|, standardised units
   double trend_defect = 0;       // |M^-1/2 A'w|, M = A'H^-1 A: how far beta is from optimal
   double trend_residual = 0;  // at least |H^-1/2 R M^-1/2|, R = A - H B, B the solves of the trend
 };

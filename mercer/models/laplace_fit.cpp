@@ -40,17 +40,20 @@ void check_request(const data::Dataset& data, const FitOptions& options,
         "the likelihood {} is {}", options.likelihood,
         likelihood.is_binary() ? "one of classes; say --task classification"
                                : "not one of classes; give bernoulli-logit or bernoulli-probit"));
-  if (options.method.mean != "zero")
-    throw InvalidArgument("--mean is that of Gaussian regression; leave it out with a likelihood");
   if (options.method.noise)
     throw InvalidArgument(
         "--noise is that of Gaussian regression; the likelihood has its own spread");
-  if (data.noise.variance.size() > 0 || data.noise.count.size() > 0)
-    throw InvalidArgument("noise and count columns are those of Gaussian regression");
+  if (data.noise.variance.size() > 0)
+    throw InvalidArgument("known noise variances are those of Gaussian regression");
+  if (options.method.solver == "kcg" && data.noise.count.size() > 0)
+    throw InvalidArgument("--solver kcg needs the same weight in all rows; take another solver");
   if (options.method.solver == "kcg" && likelihood.text() != "bernoulli-logit")
     throw InvalidArgument(fmt::format(
         "--solver kcg minimises the logistic loss; the likelihood {} is for cg or cholesky",
         likelihood.text()));
+  if (options.method.solver == "kcg" && options.method.mean != "zero")
+    throw InvalidArgument(
+        "--solver kcg minimises a loss without a mean; leave --mean out, or take cg");
   if (classes.count() == 0) check_target(likelihood, data);
 }
 
@@ -156,9 +159,21 @@ inference::LaplaceData laplace_data(const data::Dataset& data, const Classes& cl
     scaling.scale_target(y);
     out.y = y;
   }
+  check_noise_columns(data.noise, data.size());
+  out.weight = data.noise.count;
   out.offset.resize(out.y.cols());
   for (Index c = 0; c < out.y.cols(); ++c) out.offset(c) = likelihood.offset(out.y.col(c));
   return out;
+}
+
+// The noise that the systems K + W^-1 will have, by the curvatures at the offset: 4 for classes.
+double expected_noise(const likelihoods::Likelihood& likelihood,
+                      const inference::LaplaceData& rows) {
+  double sum = 0;
+  for (Index c = 0; c < rows.functions(); ++c)
+    for (Index i = 0; i < rows.size(); ++i)
+      sum += rows.weight_of(i) * likelihood.curvature(rows.y(i, c), rows.offset(c)).value;
+  return static_cast<double>(rows.y.size()) / std::max(sum, 1e-300);
 }
 
 class LaplaceFit final : public FitMethod {
@@ -170,8 +185,11 @@ class LaplaceFit final : public FitMethod {
     rows_ = laplace_data(data, options.classes, *likelihood, scaling);
     if (options.classes.count() > 0) warnings = class_warnings(options.classes, rows_.y);
     // f is of order one whatever the target, so the start values are those of a variance of one.
-    start = {start_kernel(options.method, data.schema, rows_.x, 1.0), std::move(likelihood)};
-    plan = plan_laplace(start.kernel, rows_.x, rows_.functions(), options.method, options.train);
+    const auto mean = inference::mean_kind(options.method.mean);
+    start = {start_kernel(options.method, data.schema, rows_.x, 1.0), std::move(likelihood), mean,
+             inference::dependent_inputs(mean, rows_.x)};
+    plan = plan_laplace(start.kernel, expected_noise(*start.likelihood, rows_), rows_.x,
+                        rows_.functions(), options.method, options.train);
   }
 
   Learned learn(const LearnRequest& request) override {
@@ -287,7 +305,13 @@ Posterior LaplaceFit::posterior(const inference::Problem& problem, const Posteri
   for (Index c = 0; c < rows_.functions(); ++c) {
     LatentFunction f;
     f.weights.w = mode.a.col(c);
-    f.weights.basis_solves.resize(rows_.size(), 0);
+    const Index q = mode.beta.rows();
+    f.weights.basis_solves.resize(rows_.size(), q);
+    if (q > 0) {
+      f.weights.basis_solves = mode.basis_solves.middleCols(c * q, q);
+      f.weights.beta = mode.beta.col(c);
+      f.weights.beta_covariance = mode.beta_covariance.middleCols(c * q, q);
+    }
     f.curvature = mode.w.col(c);
     f.offset = rows_.offset(c);
     out.functions.push_back(std::move(f));
@@ -295,7 +319,11 @@ Posterior LaplaceFit::posterior(const inference::Problem& problem, const Posteri
   out.certificate.residual = mode.residual;
   out.certificate.mean_error_bound = scaling.unscale_width(
       std::sqrt(problem.kernel.diagonal(rows_.x).maxCoeff()) * mode.residual.maxCoeff());
-  out.certificate.rigorous = problem.likelihood->log_concave();
+  // A flat prior of the trend leaves its coefficients without a strongly convex loss.
+  out.certificate.rigorous =
+      problem.likelihood->log_concave() && problem.mean == inference::MeanKind::zero;
+  out.certificate.trend_defect = mode.trend_defect;
+  out.certificate.trend_residual = mode.trend_residual;
   out.solve.stop = mode.stop;
   out.solve.iterations = mode.iterations;
   out.solve.matvecs = mode.matvecs;

@@ -15,8 +15,7 @@ namespace {
 // learning by solves begins with.
 constexpr double kLongEvaluation = 2.0, kShortEvaluation = 0.5;
 constexpr Index kMostExactRows = 4000, kLeastStartRows = 100;
-// Curvatures are about 1/4 for classes: the noise of the systems is about 4.
-constexpr double kTypicalNoise = 4.0;
+
 // A low-rank preconditioner of fewer columns than this is not worth having.
 constexpr Index kLeastRank = 20;
 // What learning usually takes: exact evaluations on few rows, on more, products of a step by
@@ -54,12 +53,14 @@ double low_rank_bytes(Index n, Index functions, Index rank) {
 
 class LaplacePlanner {
  public:
-  LaplacePlanner(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
+  LaplacePlanner(const kernels::Kernel& kernel, double noise, ConstMatrixView x, Index functions,
                  const MethodOptions& method, const TrainOptions& train)
       : kernel_(kernel),
+        noise_(noise),
         x_(x),
         n_(x.rows()),
         functions_(functions),
+        trend_(inference::mean_basis_size(inference::mean_kind(method.mean), x.cols())),
         method_(method),
         train_(train) {}
 
@@ -74,7 +75,7 @@ class LaplacePlanner {
     auto method = method_;
     method.solver = solver;
     method.op = op;
-    return make_plan(kernel_, kTypicalNoise, x_, method, {}, PlanFor::solve);
+    return make_plan(kernel_, noise_, x_, method, {}, PlanFor::solve);
   }
   Plan plan_with(const std::string& solver) const { return plan_with(solver, method_.op); }
   void store_where_it_pays();
@@ -83,8 +84,10 @@ class LaplacePlanner {
   void plan_learning();
 
   const kernels::Kernel& kernel_;
+  double noise_;
   ConstMatrixView x_;
   Index n_, functions_;
+  Index trend_;  // columns of the mean, solved for beside the rest
   const MethodOptions& method_;
   const TrainOptions& train_;
   Plan plan_;
@@ -128,7 +131,7 @@ void LaplacePlanner::store_where_it_pays() {
   if (kStoredHandicap * stored > seconds(inference::OperatorKind::tiled)) return;
   const double bytes = stored_bytes(n_, plan_.system.precision);
   const double rest =
-      vector_bytes(n_, functions_, train_.probes) +
+      vector_bytes(n_, functions_, trend_ + train_.probes) +
       low_rank_bytes(n_, functions_,
                      inference::laplace_rank(n_, method_.preconditioning.rank.value_or(1000)));
   if (bytes > kMostStored || !fits(bytes + rest)) return;
@@ -147,7 +150,8 @@ void LaplacePlanner::store_where_it_pays() {
 
 // The rank that fits beside the vectors of all functions.
 void LaplacePlanner::bound_rank(inference::SystemChoice& choice) {
-  double vectors = vector_bytes(n_, functions_, train_.train == "none" ? 1 : train_.probes);
+  double vectors =
+      vector_bytes(n_, functions_, trend_ + (train_.train == "none" ? 1 : train_.probes));
   if (choice.op == inference::OperatorKind::stored) vectors += stored_bytes(n_, choice.precision);
   if (!fits(vectors)) refuse_memory(plan_, "a block of vectors for every class", vectors, "");
   need(vectors);
@@ -241,9 +245,9 @@ Plan LaplacePlanner::run() {
 
 }  // namespace
 
-Plan plan_laplace(const kernels::Kernel& kernel, ConstMatrixView x, Index functions,
+Plan plan_laplace(const kernels::Kernel& kernel, double noise, ConstMatrixView x, Index functions,
                   const MethodOptions& method, const TrainOptions& train) {
-  return LaplacePlanner(kernel, x, functions, method, train).run();
+  return LaplacePlanner(kernel, noise, x, functions, method, train).run();
 }
 
 }  // namespace mercer::models

@@ -31,10 +31,8 @@ constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
 constexpr int kMeasureEvery = 5, kLastSteps = 10;
 // Newton's steps by solves: at most so many, until so much log evidence is left to gain.
 constexpr int kCorrections = 20;
-constexpr double kGainBySolves = 0.1;
-constexpr double kTypicalCurvature = 0.05;  // of the log evidence per entry of y
-constexpr double kAdamRate = 0.1;
-constexpr double kCheckpointSeconds = 1.0;
+constexpr double kGainBySolves = 0.1, kTypicalCurvature = 0.05;  // curvature: per entry of y
+constexpr double kAdamRate = 0.1, kCheckpointSeconds = 1.0;
 
 inference::NewtonOptions exact_newton() { return {.tolerance = 1e-4, .solve_tolerance = 1e-4}; }
 
@@ -58,6 +56,14 @@ class Trainer {
   LaplaceTraining run();
 
  private:
+  // The problem on these rows: on fewer more inputs may depend on each other, and a linear mean
+  // must do without them.
+  inference::Problem problem_on(const inference::LaplaceData& rows) const {
+    auto problem = problem_;
+    if (rows.size() < data_.size())
+      problem.trend_left_out = inference::dependent_inputs(problem.mean, rows.x);
+    return problem;
+  }
   inference::LaplaceData rows(Index count) const {
     return count >= data_.size()
                ? data_
@@ -106,8 +112,9 @@ class Trainer {
   // Of a descent: [gradient; standard error] of every step, and what the next depends on.
   Matrix history_;
   inference::LaplaceGradient::State state_;
-  Matrix warm_;  // the last exact mode, of the climb with this number
+  inference::LaplaceMode warm_;  // a and beta of the last exact one, of the climb with this number
   Vector warm_theta_;
+  std::vector<Index> left_out_;  // inputs that a linear mean does without on the rows of the solves
   int warm_climb_ = 0, climb_ = 0;
   Timer since_checkpoint_, timer_;
   double outside_ = 0;
@@ -163,12 +170,13 @@ optim::Objective Trainer::objective(const inference::LaplaceData& rows,
   // A resumed run begins its first evaluation where the interrupted one would have.
   if (warm_climb_ == climb_) {
     problem.set_log_parameters(warm_theta_);
-    exact.resume(problem, warm_);
+    exact.resume(problem, warm_.a, warm_.beta);
   }
   const optim::Objective live = [&, share](ConstVectorView theta, VectorView gradient) {
     problem.set_log_parameters(theta);
     const auto evidence = exact.evaluate(problem, true);
-    warm_ = evidence.mode.a;
+    warm_.a = evidence.mode.a;
+    warm_.beta = evidence.mode.beta;
     warm_theta_ = theta;
     warm_climb_ = climb_;
     gradient = -share * evidence.gradient;
@@ -186,7 +194,7 @@ void Trainer::interrupted() {
 
 optim::MinimizeResult Trainer::climb(const inference::LaplaceData& rows, const Vector& start,
                                      const std::string& stage, const Hint& hint) {
-  auto problem = problem_;
+  auto problem = problem_on(rows);
   inference::ExactLaplace exact(rows, exact_newton());
   if (hint.a.size() > 0) exact.start_at(hint.a);
   const auto f = objective(rows, exact, problem);
@@ -229,7 +237,7 @@ optim::MinimizeResult Trainer::climb(const inference::LaplaceData& rows, const V
 // By differences of the gradient; empty where it cannot be had.
 Matrix Trainer::hessian(const inference::LaplaceData& rows, const Vector& theta) {
   const Index p = theta.size();
-  auto problem = problem_;
+  auto problem = problem_on(rows);
   inference::ExactLaplace exact(rows, exact_newton());
   const auto f = objective(rows, exact, problem);
   Vector here = Vector::Zero(p), there = here;
@@ -256,7 +264,7 @@ Matrix Trainer::hessian(const inference::LaplaceData& rows, const Vector& theta)
 
 // The functions of few rows, as a of more; empty where they cannot be had.
 Matrix Trainer::mode_from(const inference::LaplaceData& few, Index more, const Vector& theta) {
-  auto problem = problem_;
+  auto problem = problem_on(few);
   problem.set_log_parameters(theta);
   Matrix a = Matrix::Zero(more, few.functions());
   // All rows are as they come, fewer are the first of a random order.
@@ -301,7 +309,7 @@ Vector Trainer::learn_exactly() {
   }
   report_.restarts = options_.restarts;
   if (most > few) best = climb(rows(most), best, "learn", hint_from(first_rows, most, best)).theta;
-  if (most == data_.size()) mode_.a = warm_;
+  if (most == data_.size()) mode_ = warm_;
   return best;
 }
 
@@ -317,6 +325,7 @@ optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimat
   const Timer timer;
   auto here = problem_;
   here.set_log_parameters(theta);
+  here.trend_left_out = left_out_;
   const auto estimate = estimator.estimate(here, tolerance, measure, [&](const Iteration&) {
     if (!progress_) return Action::proceed;
     return progress_({"learn (all rows)", -1, fmt::format("solving for step {}", step + 1), true});
@@ -324,18 +333,16 @@ optim::NoisyGradient Trainer::noisy_gradient(inference::LaplaceGradient& estimat
   if (estimate.gradient.size() == 0) return {};
   const double share = 1 / entries();
   optim::NoisyGradient out{-share * estimate.gradient, share * estimate.standard_error};
-  TrainStep record;
-  record.number = step + 1;
-  record.seconds = timer.seconds();
-  record.gradient_norm = estimate.gradient.norm();
-  record.tolerance = tolerance;
-  record.stop = estimate.stop;
-  record.relative_residual = estimate.relative_residual;
-  record.iterations = estimate.iterations;
-  record.matvecs = estimate.matvecs;
+  report_.history.push_back({.number = step + 1,
+                             .seconds = timer.seconds(),
+                             .gradient_norm = estimate.gradient.norm(),
+                             .tolerance = tolerance,
+                             .stop = estimate.stop,
+                             .relative_residual = estimate.relative_residual,
+                             .iterations = estimate.iterations,
+                             .matvecs = estimate.matvecs});
   report_.loose_gradients += estimate.stop != StopReason::converged;
   report_.matvecs += estimate.matvecs;
-  report_.history.push_back(record);
   report_.gradient = estimate.gradient;
   if (estimate.standard_error.size() > 0) report_.standard_error = estimate.standard_error;
   history_.conservativeResize(2 * p, step + 1);
@@ -414,6 +421,7 @@ void Trainer::learn_by_solves(const Vector& start) {
   options.system = plan_.train_system;
   options.seed = seed_;
   const auto chosen = rows(plan_.train_rows);
+  left_out_ = problem_on(chosen).trend_left_out;
   inference::LaplaceGradient estimator(chosen, options);
   if (history_.cols() > 0)
     estimator.resume(state_);
@@ -437,7 +445,8 @@ void Trainer::load_checkpoint() {
   history_ = file->arrays["history"];
   if (history_.size() > 0 && history_.rows() != 2 * p)
     throw ModelFileError(fmt::format("checkpoint '{}' is damaged", options_.checkpoint));
-  warm_ = file->arrays["warm"];
+  warm_.a = file->arrays["warm"];
+  warm_.beta = file->arrays["warm_beta"];
   warm_theta_ = file->arrays["warm_theta"];
   warm_climb_ = file->header.value("warm_climb", 0);
   state_.mode = file->arrays["mode"];
@@ -450,7 +459,8 @@ void Trainer::write_checkpoint() {
   if (options_.checkpoint.empty()) return;
   auto file = make_checkpoint(identity_, log_, box_.lower().size());
   file.header["warm_climb"] = warm_climb_;
-  file.arrays["warm"] = warm_;
+  file.arrays["warm"] = warm_.a;
+  file.arrays["warm_beta"] = warm_.beta;
   file.arrays["warm_theta"] = warm_theta_;
   file.arrays["history"] = history_;
   file.arrays["mode"] = state_.mode;

@@ -46,6 +46,11 @@ double column_sd(ConstVectorView v) {
 
 }  // namespace
 
+void check_noise_columns(const data::NoiseColumns& columns, Index rows) {
+  check_noise(columns.variance, data::ColumnRole::noise, rows);
+  check_noise(columns.count, data::ColumnRole::count, rows);
+}
+
 ScaledData scale(const data::Dataset& data, bool standardize) {
   check_target(data);
   ScaledData out;
@@ -55,8 +60,7 @@ ScaledData scale(const data::Dataset& data, bool standardize) {
   out.data.y = data.target;
   out.scaling.scale_inputs(out.data.x);
   out.scaling.scale_target(out.data.y);
-  check_noise(data.noise.variance, data::ColumnRole::noise, data.size());
-  check_noise(data.noise.count, data::ColumnRole::count, data.size());
+  check_noise_columns(data.noise, data.size());
   out.data.noise = row_noise(data.noise, out.scaling);
   return out;
 }

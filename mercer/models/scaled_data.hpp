@@ -17,6 +17,9 @@ struct ScaledData {
 /// Throws DataError when the target has one value only, or a spread whose square is no number, or
 /// when noise or counts are not what they may be.
 ScaledData scale(const data::Dataset& data, bool standardize);
+/// Throws DataError naming the row of a variance or count that is not what it may be,
+/// DimensionMismatch unless there is one for each row.
+void check_noise_columns(const data::NoiseColumns& columns, Index rows);
 /// The noise of rows on the scale the model works on.
 inference::RowNoise row_noise(const data::NoiseColumns& columns, const data::Scaling& scaling);
 

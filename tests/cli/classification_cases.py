@@ -7,10 +7,10 @@ import signal
 import time
 
 from harness import TIMEOUT, read_csv, rows_of, start
-from latent_harness import FIXED, QUICK, LatentCase, points
+from likelihood_harness import FIXED, QUICK, LikelihoodCase, points
 
 
-class ClassificationTest(LatentCase):
+class ClassificationTest(LikelihoodCase):
     def test_two_classes_from_the_table_to_the_scores(self):
         self.classes("d.csv")
         self.classes("t.csv", n=200, seed=2)
@@ -190,7 +190,7 @@ class ClassificationTest(LatentCase):
         self.assertEqual(record["classes"], ["2", "10"])
 
 
-class KernelMachinesTest(LatentCase):
+class KernelMachinesTest(LikelihoodCase):
     def test_kernel_logistic_regression_is_the_mode_alone(self):
         self.classes("d.csv")
         self.json("fit", "d.csv", "-m", "g.mcr", *FIXED)
@@ -230,7 +230,7 @@ class KernelMachinesTest(LatentCase):
             self.refused(2, "fit", "d.csv", "--method", *words, saying="--method " + words[0])
 
 
-class LatentLearningTest(LatentCase):
+class LikelihoodLearningTest(LikelihoodCase):
     def test_a_trace_scores_every_step(self):
         self.classes("d.csv")
         self.classes("v.csv", n=60, seed=3)
@@ -300,7 +300,7 @@ class LatentLearningTest(LatentCase):
         self.refused(2, "fit", "d.csv", "--train", "vecchia", "--quiet", saying="--train vecchia")
 
 
-class LatentRefusalsTest(LatentCase):
+class LatentRefusalsTest(LikelihoodCase):
     def test_one_class_only(self):
         for label in ("1", "x"):
             self.table("d.csv", lambda v, i: label)
@@ -365,8 +365,7 @@ class LatentRefusalsTest(LatentCase):
 
     def test_options_of_gaussian_noise(self):
         self.counts("d.csv", n=30)
-        for words in (("--noise", 0.1), ("--mean", "constant"), ("--noise-column", "a"),
-                      ("--count-column", "a"), ("--no-merge",)):
+        for words in (("--noise", 0.1), ("--noise-column", "a"), ("--no-merge",)):
             for task in (("--likelihood", "poisson"), ("--task", "classification")):
                 self.refused(2, "fit", "d.csv", *task, *words, saying=(words[0], "not Gaussian"))
 

@@ -3,11 +3,11 @@
 import math
 import random
 
-from harness import read_csv
-from latent_harness import FIXED, QUICK, LatentCase
+from harness import read_csv, rows_of
+from likelihood_harness import FIXED, QUICK, LikelihoodCase, points, poisson
 
 
-class CountsTest(LatentCase):
+class CountsTest(LikelihoodCase):
     def test_counts(self):
         self.counts("d.csv")
         self.counts("t.csv", n=150, seed=2)
@@ -86,7 +86,7 @@ class CountsTest(LatentCase):
         self.refused(3, "evaluate", "m.mcr", "t.csv", saying=("t.csv: line 3", "-2", "count"))
 
 
-class PlanLatentTest(LatentCase):
+class PlanLatentTest(LikelihoodCase):
     def test_the_plan_is_that_of_fit(self):
         self.counts("d.csv")
         for name in ("poisson", "student-t:df=7"):
@@ -124,7 +124,7 @@ class PlanLatentTest(LatentCase):
                 self.refused(2, "plan", "d.csv", "--for", verb, *words, saying=("fit only", words[0]))
 
 
-class GenerateLatentTest(LatentCase):
+class GenerateLatentTest(LikelihoodCase):
     def test_what_was_simulated_is_learned_back(self):
         words = ("gp", "-n", 150, "--signal-variance", 9, "--seed", 4, "--truth")
         for name, task in (("bernoulli-logit", "classification"), ("poisson", "regression")):
@@ -152,3 +152,87 @@ class GenerateLatentTest(LatentCase):
         self.refused(2, "generate", "gp", "-n", 9, "--likelihood", "nosuch", saying="'nosuch'")
         self.refused(2, "generate", "gp", "-n", 9, "--likelihood", "poisson", "--noise", 1,
                      saying="--noise")
+
+
+class MeanOfLikelihoodsTest(LikelihoodCase):
+    """--mean with likelihoods that are not Gaussian."""
+
+    def trend(self, name, target, n=120):
+        """A file whose latent function is a line in a, far out as well."""
+        rng = random.Random(11)
+        lines = []
+        for _ in range(n):
+            a, b = rng.uniform(-2, 2), rng.uniform(-2, 2)
+            lines.append(f"{a:.4f},{b:.4f},{target(rng, 1 + a + 0.3 * math.sin(3 * b))}")
+        self.write(name, "a,b,y\n" + "\n".join(lines) + "\n")
+        return name
+
+    def test_a_linear_mean_goes_on_beyond_the_data(self):
+        data = self.trend("counts.csv", lambda rng, f: poisson(rng, math.exp(f)))
+        for mean in ("zero", "linear"):
+            self.mercer("fit", data, "--likelihood", "poisson", "--mean", mean, *QUICK, "-m", f"{mean}.mcr")
+        self.write("far.csv", "a,b\n-6,0\n6,0\n")
+        zero, linear = (self.predict(f"{mean}.mcr", "far.csv") for mean in ("zero", "linear"))
+        # The truth at a = -6 and 6 is about -5 and 7; a process without a trend falls back to the average.
+        self.assertLess(float(linear[0]["latent_mean"]), -2)
+        self.assertGreater(float(linear[1]["latent_mean"]), 4)
+        self.assertLess(float(zero[1]["latent_mean"]), float(linear[1]["latent_mean"]))
+        self.assertNotIn("error_bound", linear[0])
+        record = self.json("info", "linear.mcr")
+        self.assertEqual(record["mean"], "linear")
+        self.assertIsNone(record["certificate"]["mean_error_bound"])
+        self.assertIn("flat prior", record["certificate"]["mean_error_bound_reason"])
+
+    def test_solves_and_factors_agree(self):
+        data = self.trend("classes.csv", lambda rng, f: int(f + rng.gauss(0, 1) > 1), n=150)
+        for solver in ("cholesky", "cg"):
+            self.mercer("fit", data, "--task", "classification", "--mean", "constant", "--solver", solver, "--tolerance",
+                        "1e-9", *FIXED, "-m", f"{solver}.mcr")
+        one, other = (self.predict(f"{solver}.mcr", data, "--variance", "exact", "--solver", "cholesky")
+                      for solver in ("cholesky", "cg"))
+        for a, b in zip(one, other):
+            for name in ("probability_1", "latent_mean", "latent_sd"):
+                self.assertAlmostEqual(float(a[name]), float(b[name]), delta=1e-6)
+
+    def test_learning_with_a_mean_can_be_resumed_and_traced(self):
+        data = self.trend("counts.csv", lambda rng, f: poisson(rng, math.exp(f)))
+        words = ("fit", data, "--likelihood", "poisson", "--mean", "constant", *QUICK)
+        whole = self.json(*words, "-m", "whole.mcr", "--checkpoint", "run.ckpt", "--trace", "trace.csv", "--validation", data)
+        again = self.json(*words, "-m", "again.mcr", "--checkpoint", "run.ckpt")
+        self.assertGreater(again["resumed_evaluations"], 0)
+        self.assertEqual(whole["hyperparameters"], again["hyperparameters"])
+        lines = rows_of((self.folder / "trace.csv").read_text())
+        self.assertGreater(len(lines), 2)
+        self.assertEqual(list(lines[0]), ["step", "seconds", "rmse", "mae", "nll", "crps", "coverage90"])
+        self.assertEqual(lines[-1]["crps"], "")
+        self.assertLess(float(lines[-1]["nll"]), float(lines[0]["nll"]) + 1e-9)
+
+    def test_kernel_conjugate_gradients_know_no_mean(self):
+        data = self.trend("classes.csv", lambda rng, f: int(f + rng.gauss(0, 1) > 1))
+        self.refused(2, "fit", data, "--method", "klr", "--solver", "kcg", "--mean", "constant", "--quiet", saying="mean")
+
+
+class WeightsTest(LikelihoodCase):
+    """--count-column with likelihoods that are not Gaussian: a row stands for several that are alike."""
+
+    def test_a_count_is_so_many_rows(self):
+        rng = random.Random(5)
+        counted, repeated = ["a,b,n,y"], ["a,b,y"]
+        for a, b, v in points(60):
+            times, y = rng.randrange(1, 4), poisson(rng, math.exp(0.5 + 0.6 * v))
+            counted.append(f"{a},{b},{times},{y}")
+            repeated += [f"{a},{b},{y}"] * times
+        self.write("counted.csv", "\n".join(counted) + "\n")
+        self.write("repeated.csv", "\n".join(repeated) + "\n")
+        words = ("--likelihood", "poisson", "--no-standardize", *FIXED)  # the scale of the inputs would differ
+        one = self.json("fit", "counted.csv", "--count-column", "n", "-m", "one.mcr", *words)
+        whole = self.json("fit", "repeated.csv", "-m", "whole.mcr", *words)
+        self.assertEqual(one["d"], 2)
+        # The offset is the log of the mean count of the rows, which are not the same rows.
+        self.assertAlmostEqual(one["log_marginal_likelihood"]["value"] / whole["log_marginal_likelihood"]["value"], 1, delta=0.02)
+        for a, b in zip(self.predict("one.mcr", "counted.csv"), self.predict("whole.mcr", "counted.csv")):
+            self.assertAlmostEqual(float(a["latent_mean"]), float(b["latent_mean"]), delta=0.2)
+            self.assertAlmostEqual(float(a["sd_latent"]), float(b["sd_latent"]), delta=0.05)
+        self.assertEqual(self.mercer("predict", "one.mcr", "counted.csv").stderr.count("count column"), 0)
+        self.refused(2, "fit", "counted.csv", "--task", "classification", "--method", "klr", "--solver", "kcg", "--count-column",
+                     "n", *FIXED[:2], saying="weight")

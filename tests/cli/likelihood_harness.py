@@ -29,7 +29,7 @@ def poisson(rng, rate):
     return count
 
 
-class LatentCase(CliCase):
+class LikelihoodCase(CliCase):
     def table(self, name, target, n=120, seed=1):
         """A file with inputs a and b and the target y = target(number, row), text as given."""
         lines = [f"{a},{b},{target(v, i)}" for i, (a, b, v) in enumerate(points(n, seed))]
