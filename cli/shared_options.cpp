@@ -165,8 +165,7 @@ void refuse_train_options(const Arguments& arguments, const std::vector<std::str
 }
 
 bool asks_for_numbers(const Arguments& arguments) {
-  return arguments.given("--noise") || arguments.given("--mean") ||
-         arguments.given("--noise-column") || arguments.given("--count-column");
+  return arguments.given("--noise") || arguments.given("--noise-column");
 }
 
 void refuse_gaussian_options(const Arguments& arguments, const std::string& why) {

@@ -81,10 +81,12 @@ class ClassificationTest(LikelihoodCase):
 
     def test_the_same_numbers_can_be_learned_as_numbers(self):
         self.classes("d.csv")
-        for words in (("--task", "regression"), ("--likelihood", "gaussian"), ("--noise", "0.1"),
-                      ("--mean", "constant")):
+        for words in (("--task", "regression"), ("--likelihood", "gaussian"), ("--noise", "0.1")):
             record = self.json("fit", "d.csv", "-m", "m.mcr", *FIXED, *words)
             self.assertEqual(record["task"], "regression", words)
+        # A trend says nothing about the target: classes have one too.
+        record = self.json("fit", "d.csv", "-m", "m.mcr", *FIXED, "--mean", "constant")
+        self.assertEqual((record["task"], record["mean"]), ("classification", "constant"))
         self.table("many.csv", lambda v, i: i)  # integers, but as many as rows
         self.assertEqual(self.json("fit", "many.csv", "-m", "m.mcr", *FIXED)["task"], "regression")
 
