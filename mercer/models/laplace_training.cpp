@@ -129,10 +129,9 @@ void Trainer::set_bounds() {
   const auto& kernel = problem_.kernel;
   if (problem_.likelihood->is_binary() && kernel.stationary()) {
     const auto variances = kernel.is_variance();
-    for (std::size_t i = 0; i < variances.size(); ++i) {
-      const auto p = static_cast<Index>(i);
-      if (variances[i]) upper(p) = std::max(std::log(kMostClassVariance), theta(p));
-    }
+    for (Index p = 0; p < kernel.num_parameters(); ++p)
+      if (variances[static_cast<std::size_t>(p)])
+        upper(p) = std::max(std::log(kMostClassVariance), theta(p));
   }
   Vector lower = theta.array() - kLogBound;
   kernel.narrow_to_limits(lower, upper);
