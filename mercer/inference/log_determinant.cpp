@@ -1,12 +1,12 @@
 #include "mercer/inference/log_determinant.hpp"
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "mercer/core/error.hpp"
 #include "mercer/krylov/cg.hpp"
+#include "mercer/linalg/blas.hpp"
 
 namespace mercer::inference {
 namespace {
@@ -26,21 +26,18 @@ double error_integral(const Vector& theta, double lambda) {
   }
 }
 
-/// The matrix of the Lanczos process that `count` iterations of conjugate gradients are.
-Eigen::SelfAdjointEigenSolver<Matrix> ritz_of(const krylov::CgCoefficients& coefficients,
-                                              std::size_t count) {
+/// The Lanczos matrix that `count` iterations of conjugate gradients make.
+Matrix lanczos_matrix(const krylov::CgCoefficients& coefficients, std::size_t count) {
   const auto& alpha = coefficients.alpha;
   const auto& beta = coefficients.beta;
   const auto n = static_cast<Index>(count);
-  Vector diagonal(n), off(n - 1);
+  Matrix t = Matrix::Zero(n, n);
   for (Index k = 0; k < n; ++k) {
     const auto i = static_cast<std::size_t>(k);
-    diagonal(k) = 1 / alpha[i] + (k > 0 ? beta[i] / alpha[i - 1] : 0.0);
-    if (k > 0) off(k - 1) = std::sqrt(beta[i]) / alpha[i - 1];
+    t(k, k) = 1 / alpha[i] + (k > 0 ? beta[i] / alpha[i - 1] : 0.0);
+    if (k > 0) t(k, k - 1) = t(k - 1, k) = std::sqrt(beta[i]) / alpha[i - 1];
   }
-  Eigen::SelfAdjointEigenSolver<Matrix> eigen;
-  eigen.computeFromTridiagonal(diagonal, off);
-  return eigen;
+  return t;
 }
 
 }  // namespace
@@ -49,13 +46,17 @@ LanczosLog lanczos_log(const krylov::CgCoefficients& coefficients, double last_e
                        std::optional<double> lambda) {
   const std::size_t count = coefficients.lanczos_steps();
   if (count == 0) return {};  // the start was the solution: P^-1 H z = z
-  const auto eigen = ritz_of(coefficients, count);
-  const Vector& theta = eigen.eigenvalues();
   constexpr double infinity = std::numeric_limits<double>::infinity();
+  const Matrix t = lanczos_matrix(coefficients, count);
+  if (!t.allFinite()) return {-infinity, infinity};
+  // By LAPACK: after more iterations than there are eigenvalues, when T has nearly equal
+  // eigenvalues and small entries beside its diagonal, Eigen 3.4's computeFromTridiagonal has
+  // returned vectors whose quadrature was off by 3e-3.
+  const auto [theta, vectors] = linalg::symmetric_eigen(t);
   if (!(theta.minCoeff() > 0)) return {-infinity, infinity};
   const auto& energy = coefficients.energy;
   const double after = count < energy.size() ? energy[count] : last_energy;
-  return {(eigen.eigenvectors().row(0).transpose().array().square() * theta.array().log()).sum(),
+  return {(vectors.row(0).transpose().array().square() * theta.array().log()).sum(),
           std::max(after, 0.0) / energy[0] *
               error_integral(theta, lambda.value_or(0.5 * theta.minCoeff()))};
 }

@@ -96,6 +96,25 @@ TEST(LanczosLog, ErrorIsNeverAboveItsBound) {
   }
 }
 
+// More iterations than points, so that eigenvalues of the Lanczos matrix come in nearly equal
+// pairs: every single quadrature is exact, not only their mean.
+TEST(LanczosLog, IsExactForEveryProbeAfterMoreIterationsThanPoints) {
+  const auto gp = testing::small_gp({.num_points = 80, .kernel = "matern32"});
+  const auto p = preconditioners::make("jacobi", gp.kernel_operator, gp.noise);
+  Matrix b(80, 300), x = Matrix::Zero(80, 300);
+  Rng rng(0, "log determinant");
+  p.preconditioner->sample(rng, b);
+  krylov::SolverOptions options{.tolerance = 1e-8};
+  options.keep_coefficients = true;
+  options.residual_replacement_interval = 1000;
+  const auto solved = krylov::cg(gp.a, b, x, options, {.preconditioner = p.preconditioner.get()});
+  ASSERT_GT(solved.iterations, 80);
+  for (Index s = 0; s < b.cols(); ++s)
+    EXPECT_NEAR(lanczos_log(solved.coefficients[static_cast<std::size_t>(s)], 0).value,
+                dense_truth(gp.a.matrix(), b.col(s)).quadrature, 1e-12)
+        << "probe " << s;
+}
+
 TEST(LogDeterminant, ALooseSolveSaysSo) {
   const auto gp = testing::small_gp({.num_points = 200, .noise = 1e-4});
   const auto p = preconditioners::make("jacobi", gp.kernel_operator, gp.noise);
