@@ -140,7 +140,8 @@ void Newton::begin(LaplaceMode start, const Observer& observer) {
   const Matrix cold_psi = psi_;
   Matrix ka(n, c);
   system_.multiply(start.a, ka);
-  stand_at(start.a, ka, start.beta.size() == no_trend.size() ? start.beta : no_trend);
+  const bool same_trend = start.beta.rows() == no_trend.rows() && start.beta.cols() == c;
+  stand_at(start.a, ka, same_trend ? start.beta : no_trend);
   if (start.f.size() > 0) step_from(start.f, observer);
   // A warm start that is worse than none is none.
   for (Index j = 0; j < c; ++j)
@@ -187,7 +188,7 @@ void Newton::step_from(const Matrix& f, const Observer& observer) {
 bool Newton::measure() {
   r_ = local_.g - mode_.a;
   system_.multiply(r_, kr_);
-  // r'K r is not negative but for rounding, whose size its own then is.
+  // r'K r >= 0 in exact arithmetic; a negative value is rounding error of that magnitude.
   mode_.residual = column_dots(r_, kr_).cwiseAbs().cwiseSqrt();
   const bool small =
       mode_.residual.allFinite() && root_prior_ * mode_.residual.maxCoeff() <= options_.tolerance;
