@@ -84,7 +84,8 @@ TEST(LanczosLog, ErrorIsNeverAboveItsBound) {
       p.preconditioner->solve(r, z);
       const auto [value, error] =
           lanczos_log(solved.coefficients[0], r.col(0).dot(z.col(0)), truth.smallest_eigenvalue);
-      const double rounding = 1e-13 * (1 + std::abs(truth.quadrature));
+      // Each step rounds A by u |A|, |A| <= 40, its trace; log changes by that over an eigenvalue.
+      const double rounding = 1.1e-16 * steps * 40 / truth.smallest_eigenvalue;
       EXPECT_GE(value, truth.quadrature - rounding) << "seed " << seed << ", " << steps << " steps";
       EXPECT_LE(value, truth.quadrature + error + rounding)
           << "seed " << seed << ", " << steps << " steps";
@@ -111,7 +112,7 @@ TEST(LanczosLog, IsExactForEveryProbeAfterMoreIterationsThanPoints) {
   ASSERT_GT(solved.iterations, 80);
   for (Index s = 0; s < b.cols(); ++s)
     EXPECT_NEAR(lanczos_log(solved.coefficients[static_cast<std::size_t>(s)], 0).value,
-                dense_truth(gp.a.matrix(), b.col(s)).quadrature, 1e-12)
+                dense_truth(gp.a.matrix(), b.col(s)).quadrature, 1e-10)  // u 110 x 80 / 0.011
         << "probe " << s;
 }
 
