@@ -40,7 +40,7 @@ class Display {
   explicit Display(std::string name)
       : name_(std::move(name)), bar_(terminal()), colour_(!set_in_environment("NO_COLOR")) {}
 
-  void show(const models::Progress& progress) {
+  void show(const Progress& progress) {
     const bool fresh = progress.stage != stage_;
     if (fresh) {
       stage_ = progress.stage;
@@ -57,7 +57,7 @@ class Display {
 
  private:
   // "train  43 %  about 12 s left  step 7".
-  std::string line(const models::Progress& progress) const {
+  std::string line(const Progress& progress) const {
     std::string text = progress.stage;
     const double elapsed = stage_time_.seconds();
     if (progress.fraction >= 0) text += fmt::format(" {:.0f} %", 100 * progress.fraction);
@@ -70,7 +70,7 @@ class Display {
     return text;
   }
 
-  void draw(const models::Progress& progress) const {
+  void draw(const Progress& progress) const {
     constexpr int cells = 24;
     std::string bar;
     if (progress.fraction >= 0) {
@@ -116,10 +116,10 @@ void Console::warn(std::string_view text) const {
   fmt::print(stderr, "{}: {}\n", name_, text);
 }
 
-models::ProgressCallback Console::progress() const {
+ProgressCallback Console::progress() const {
   std::shared_ptr<Display> display;
   if (!quiet_) display = std::make_shared<Display>(name_);
-  return [display](const models::Progress& progress) {
+  return [display](const Progress& progress) {
     if (display) display->show(progress);
     return interrupt_requested() ? Action::stop : Action::proceed;
   };

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "mercer/models/progress.hpp"
+#include "mercer/core/progress.hpp"
 
 namespace mercer::cli {
 
@@ -23,7 +23,7 @@ class Console {
 
   /// A bar with an ETA when standard error is a terminal; else a plain line per stage and one every
   /// five seconds; nothing when quiet. Asks to stop once Ctrl-C was pressed.
-  models::ProgressCallback progress() const;
+  ProgressCallback progress() const;
 
  private:
   std::string name_;

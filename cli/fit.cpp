@@ -98,10 +98,10 @@ std::optional<data::Dataset> hold_out(const FitCommand& command, data::Dataset& 
 
 // The first Ctrl-C while learning by solves ends the learning, not the run: the model of what was
 // learned until then is still made.
-models::ProgressCallback stop_learning_first(const Console& console) {
+ProgressCallback stop_learning_first(const Console& console) {
   // Shared by the copies that are made of it.
   return [inner = console.progress(), &console,
-          stopped = std::make_shared<bool>(false)](const models::Progress& progress) {
+          stopped = std::make_shared<bool>(false)](const Progress& progress) {
     const auto action = inner(progress);
     if (*stopped && progress.ends_stage) return Action::stop;
     if (action == Action::stop && progress.ends_stage) {

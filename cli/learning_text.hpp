@@ -6,7 +6,7 @@
 #include "cli/arguments.hpp"
 #include "cli/console.hpp"
 #include "mercer/models/plan.hpp"
-#include "mercer/models/training_report.hpp"
+#include "mercer/training/report.hpp"
 
 namespace mercer::cli {
 

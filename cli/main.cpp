@@ -11,7 +11,7 @@
 #include "cli/verbs.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/interrupt.hpp"
-#include "mercer/models/version.hpp"
+#include "mercer/core/version.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -82,7 +82,7 @@ int run(Words words) {
     return exit_ok;
   }
   if (first == "--version") {
-    print_out(fmt::format("mercer {}\n", models::version()));
+    print_out(fmt::format("mercer {}\n", version()));
     return exit_ok;
   }
   const Verb& verb = find_verb(first);

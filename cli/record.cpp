@@ -91,7 +91,7 @@ Json hyperparameters_json(const inference::Problem& problem, const data::Scaling
   return json;
 }
 
-Json likelihood_json(const models::LikelihoodValue& likelihood,
+Json likelihood_json(const inference::LikelihoodValue& likelihood,
                      const std::vector<std::string>& names, bool standardised) {
   Json json;
   if (likelihood.known) {

@@ -9,7 +9,7 @@
 #include "mercer/models/hyperparameters.hpp"
 #include "mercer/models/kernel_machine.hpp"
 #include "mercer/models/plan.hpp"
-#include "mercer/models/training_report.hpp"
+#include "mercer/training/report.hpp"
 
 namespace mercer::cli {
 
@@ -26,7 +26,7 @@ Json plan_json(const models::Plan& plan);
 Json hyperparameters_json(const inference::Problem& problem, const data::Scaling& scaling);
 /// `names` are those of the parameters that the gradient is in the logarithms of; a likelihood is a
 /// density, so it has units: those of the standardised or of the raw target.
-Json likelihood_json(const models::LikelihoodValue& likelihood,
+Json likelihood_json(const inference::LikelihoodValue& likelihood,
                      const std::vector<std::string>& names, bool standardised);
 Json certificate_json(const models::KernelMachine& model);
 /// task, method, likelihood, classes, kernel and mean.

@@ -45,7 +45,7 @@ std::string RowSource::place(const data::PredictBlock& block, Index row) const {
 
 models::Predictions RowSource::predict(const models::Predictor& predictor,
                                        const data::PredictBlock& block, models::RowSample& sample,
-                                       const models::ProgressCallback& progress) const {
+                                       const ProgressCallback& progress) const {
   try {
     return predictor.predict(block.inputs, sample, progress, block.noise);
   } catch (const models::PredictionOverflow& error) {
@@ -53,8 +53,8 @@ models::Predictions RowSource::predict(const models::Predictor& predictor,
   }
 }
 
-models::ProgressCallback RowSource::progress(const Console& console) const {
-  return [this, show = console.progress()](const models::Progress& inner) {
+ProgressCallback RowSource::progress(const Console& console) const {
+  return [this, show = console.progress()](const Progress& inner) {
     const double share =
         file_bytes_ > 0 ? static_cast<double>(stream_.info().bytes) / file_bytes_ : -1;
     return show(

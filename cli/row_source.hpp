@@ -27,10 +27,10 @@ class RowSource {
   /// Predictions for a block of them; a row that overflows is named by its line (DataError).
   models::Predictions predict(const models::Predictor& predictor, const data::PredictBlock& block,
                               models::RowSample& sample,
-                              const models::ProgressCallback& progress) const;
+                              const ProgressCallback& progress) const;
 
   /// Progress over the whole file, whatever a single block reports.
-  models::ProgressCallback progress(const Console& console) const;
+  ProgressCallback progress(const Console& console) const;
   /// Rows that were left out, said on standard error.
   void report(const Console& console) const;
   const data::PredictStream& stream() const { return stream_; }

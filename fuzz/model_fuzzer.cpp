@@ -9,7 +9,7 @@
 
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
-#include "mercer/models/array_file.hpp"
+#include "mercer/data/array_file.hpp"
 #include "mercer/models/kernel_machine.hpp"
 
 namespace {
@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string bytes = seal ? sealed(text, size - 1, version) : std::string(text, size - 1);
   try {
     const std::vector<unsigned char> copy(bytes.begin(), bytes.end());  // exact bounds for ASan
-    auto file = mercer::models::parse_array_file(copy, "fuzz", "model");
+    auto file = mercer::data::parse_array_file(copy, "fuzz", "model");
     mercer::models::KernelMachine::from_file(std::move(file), "fuzz");
   } catch (const mercer::ModelFileError&) {  // refused with a sentence: fine
   }

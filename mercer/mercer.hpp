@@ -10,7 +10,7 @@
 #include "mercer/studies/simulate.hpp"  // draws from a Gaussian process
 
 // models: from a table to certified predictions.
-#include "mercer/models/array_file.hpp"         // the container behind model files
+#include "mercer/data/array_file.hpp"         // the container behind model files
 #include "mercer/models/class_scores.hpp"       // error rate, nll, brier, auc, calibration
 #include "mercer/models/classes.hpp"            // which classes a target has
 #include "mercer/models/fit.hpp"                // fit: from data to a certified model
@@ -24,7 +24,7 @@
 #include "mercer/models/scores.hpp"             // rmse, nll, crps, coverage
 #include "mercer/models/sd_error.hpp"           // the measured error of approximate variances
 #include "mercer/models/solve.hpp"              // one system with fixed hyperparameters
-#include "mercer/models/version.hpp"
+#include "mercer/core/version.hpp"
 
 // data: CSV in and out, columns and categories, scaling, splits, simulated data.
 #include "mercer/data/byte_sink.hpp"

@@ -181,8 +181,8 @@ EvidenceGradient::EvidenceGradient(const Observations& data, EstimatorOptions op
 }
 EvidenceGradient::~EvidenceGradient() = default;
 
-GradientEstimate EvidenceGradient::estimate(const Problem& problem, double tolerance,
-                                            int error_passes, const Observer& observer) {
+Evidence EvidenceGradient::estimate(const Problem& problem, double tolerance, int error_passes,
+                                    const Observer& observer) {
   auto& self = *impl_;
   const auto& system = self.options.system;
   const Index n = self.data.size(), t = self.options.probes;
@@ -190,7 +190,7 @@ GradientEstimate EvidenceGradient::estimate(const Problem& problem, double toler
   const Vector slope = self.data.noise.slope(problem.noise()).vector(n);
   const Operators k = make_operators(problem.kernel, self.data.x, system.op, system.precision);
 
-  GradientEstimate out;
+  Evidence out;
   if (self.must_build(problem)) self.build(problem);
   const auto probes = self.draw(problem);
   const Matrix basis = problem.basis(self.data.x);

@@ -47,17 +47,6 @@ void visit_fields(EstimatorOptions& o, Visitor&& field) {
   field("probes", o.probes, Positive{});
 }
 
-struct GradientEstimate {
-  Vector gradient;        // in problem.log_parameters()
-  Vector standard_error;  // of each entry, from the spread of the probes; empty when not measured
-  /// Columns d with mean zero whose mean d d' is the covariance of the gradient; as many as passes.
-  Matrix contrasts;
-  StopReason stop = StopReason::converged;
-  int iterations = 0;
-  std::int64_t matvecs = 0;      // single-column products with K, those of the gradient included
-  double relative_residual = 0;  // the worst column
-};
-
 class EvidenceGradient {
  public:
   /// The data must outlive this.
@@ -67,8 +56,8 @@ class EvidenceGradient {
   /// Solves are carried to `tolerance`; stopped by the observer, there is no gradient.
   /// `error_passes` further passes over the tiles measure the
   /// standard errors, with so many degrees of freedom each (at most probes - 1).
-  GradientEstimate estimate(const Problem& problem, double tolerance, int error_passes = 0,
-                            const Observer& observer = {});
+  Evidence estimate(const Problem& problem, double tolerance, int error_passes = 0,
+                    const Observer& observer = {});
 
   /// What the next estimate depends on besides its arguments, to resume from.
   struct State {

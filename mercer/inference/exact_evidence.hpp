@@ -7,31 +7,17 @@
 //   Cost:   N^3/3 flops for the value, N^3 with the gradient; 8 N^2 bytes in all.
 #pragma once
 
+#include "mercer/inference/evidence.hpp"
 #include "mercer/inference/observations.hpp"
 #include "mercer/inference/problem.hpp"
+#include "mercer/inference/weights.hpp"
 #include "mercer/linalg/cholesky.hpp"
 
 namespace mercer::inference {
 
-struct Evidence {
-  double value = 0;  // log marginal likelihood
-  Vector gradient;   // in problem.log_parameters(), empty when not asked for
-};
-
 /// Of all rows, those that were merged into others included: exact_evidence(problem, {x, y}, true).
 /// The noise must be Gaussian.
 Evidence exact_evidence(const Problem& problem, const Observations& data, bool with_gradient);
-
-/// What a solved problem keeps for predictions.
-struct Weights {
-  Vector w;                // H^-1 (y - A beta)
-  Vector beta;             // mean coefficients
-  Matrix basis_solves;     // H^-1 A, N x q
-  Matrix beta_covariance;  // (A' H^-1 A)^-1
-};
-
-/// beta and w from the block solution [H^-1 y, H^-1 A].
-Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis);
 
 double exact_evidence_bytes(Index n);
 double exact_evidence_flops(Index n, bool with_gradient);

@@ -1,10 +1,10 @@
 // Gaussian-process regression: the posterior is normal, and everything is exact but for the
 // tolerance of the solves.
 #include "mercer/core/error.hpp"
-#include "mercer/models/certificate.hpp"
-#include "mercer/models/exact_solve.hpp"
+#include "mercer/inference/certificate.hpp"
+#include "mercer/inference/gaussian_posterior.hpp"
 #include "mercer/models/fit_method.hpp"
-#include "mercer/models/likelihood_value.hpp"
+#include "mercer/inference/likelihood_value.hpp"
 #include "mercer/models/merging.hpp"
 #include "mercer/models/scaled_data.hpp"
 #include "mercer/models/training.hpp"

@@ -7,7 +7,7 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/models/fit_method.hpp"
 #include "mercer/models/model_parts.hpp"
-#include "mercer/models/version.hpp"
+#include "mercer/core/version.hpp"
 
 namespace mercer::models {
 namespace {

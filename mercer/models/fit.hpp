@@ -11,8 +11,8 @@
 #include "mercer/models/kernel_machine.hpp"
 #include "mercer/models/plan.hpp"
 #include "mercer/models/prediction_scores.hpp"
-#include "mercer/models/progress.hpp"
-#include "mercer/models/training_report.hpp"
+#include "mercer/core/progress.hpp"
+#include "mercer/training/report.hpp"
 
 namespace mercer::models {
 

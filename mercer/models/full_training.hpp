@@ -15,8 +15,8 @@
 #include <map>
 
 #include "mercer/inference/evidence_gradient.hpp"
-#include "mercer/models/progress.hpp"
-#include "mercer/models/training_report.hpp"
+#include "mercer/core/progress.hpp"
+#include "mercer/training/report.hpp"
 #include "mercer/optim/box.hpp"
 #include "mercer/optim/stochastic.hpp"
 

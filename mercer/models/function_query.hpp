@@ -10,7 +10,7 @@
 #include "mercer/approximations/local_variance.hpp"
 #include "mercer/inference/pathwise.hpp"
 #include "mercer/inference/system.hpp"
-#include "mercer/models/certificate.hpp"
+#include "mercer/inference/certificate.hpp"
 #include "mercer/models/plan.hpp"
 #include "mercer/models/predictor.hpp"
 

@@ -9,7 +9,7 @@
 #include "mercer/models/input_names.hpp"
 #include "mercer/models/legacy_file.hpp"
 #include "mercer/models/model_parts.hpp"
-#include "mercer/models/version.hpp"
+#include "mercer/core/version.hpp"
 
 namespace mercer::models {
 namespace {
@@ -66,7 +66,7 @@ std::vector<Index> trend_left_out(const nlohmann::json& header, inference::MeanK
   return inputs;
 }
 
-inference::Problem problem_from(ArrayFile& file, const data::Schema& schema) {
+inference::Problem problem_from(data::ArrayFile& file, const data::Schema& schema) {
   const auto& header = file.header;
   const Index d = schema.dimension();
   const auto mean = inference::mean_kind(header.at("mean").get<std::string>());
@@ -79,7 +79,7 @@ inference::Problem problem_from(ArrayFile& file, const data::Schema& schema) {
   return problem;
 }
 
-linalg::Diagonal noise_from(ArrayFile& file, Index n) {
+linalg::Diagonal noise_from(data::ArrayFile& file, Index n) {
   const auto& value = file.header.at("noise");
   const linalg::Diagonal noise = value.is_null()
                                      ? linalg::Diagonal(take(file, "noise", n, 1).col(0))
@@ -88,7 +88,7 @@ linalg::Diagonal noise_from(ArrayFile& file, Index n) {
   return noise;
 }
 
-void read_functions(ArrayFile& file, KernelMachine& model) {
+void read_functions(data::ArrayFile& file, KernelMachine& model) {
   const Index n = model.x.rows();
   const Index count = model.classifies() ? model.classes.functions() : 1;
   const Index q = inference::mean_basis_size(model.problem.mean, model.x.cols()) -
@@ -122,7 +122,7 @@ void read_functions(ArrayFile& file, KernelMachine& model) {
   }
 }
 
-KernelMachine model_from_file(ArrayFile file) {
+KernelMachine model_from_file(data::ArrayFile file) {
   if (file.version < kModelVersion) file = upgraded(std::move(file));
   const auto& header = file.header;
   KernelMachine model;
@@ -153,7 +153,7 @@ KernelMachine model_from_file(ArrayFile file) {
 }
 
 // The functions side by side, as arrays.
-void write_functions(const KernelMachine& model, ArrayFile& file) {
+void write_functions(const KernelMachine& model, data::ArrayFile& file) {
   const Index n = model.x.rows(), count = model.num_functions();
   const Index q = model.function().weights.beta.size();
   Matrix w(n, count), offset(count, 1), curvature(n, count);
@@ -200,7 +200,7 @@ std::string KernelMachine::method_name() const {
 }
 
 void KernelMachine::save(const std::string& path) const {
-  ArrayFile file;
+  data::ArrayFile file;
   file.version = kModelVersion;
   file.header = {
       {"kind", "model"},
@@ -226,12 +226,12 @@ void KernelMachine::save(const std::string& path) const {
   write_array_file(path, file);
 }
 
-KernelMachine KernelMachine::from_file(ArrayFile file, const std::string& name) {
+KernelMachine KernelMachine::from_file(data::ArrayFile file, const std::string& name) {
   return undamaged(name, [&] { return model_from_file(std::move(file)); });
 }
 
 KernelMachine KernelMachine::load(const std::string& path) {
-  return from_file(read_array_file(path, "model"), path);
+  return from_file(data::read_array_file(path, "model"), path);
 }
 
 }  // namespace mercer::models

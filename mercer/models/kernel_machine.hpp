@@ -9,40 +9,14 @@
 
 #include "mercer/data/scaling.hpp"
 #include "mercer/data/schema.hpp"
-#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/posterior.hpp"
+#include "mercer/inference/problem.hpp"
 #include "mercer/linalg/diagonal.hpp"
-#include "mercer/models/array_file.hpp"
+#include "mercer/data/array_file.hpp"
 #include "mercer/models/classes.hpp"
 #include "mercer/models/options.hpp"
 
 namespace mercer::models {
-
-/// How far predictions are from the exact ones. For every x*
-///   |mean(x*) - exact mean(x*)| <= sqrt(k**) residual + trend and rounding terms.
-///   Gaussian noise:  residual = |D^-1/2 r|, r = y - A beta - H w; |r|/sqrt(s2) when the noise
-///                    variances D are equal.
-///   Laplace:         residual = sqrt(r'K r), r = grad log p - w, against the exact mode; a bound
-///                    when the likelihood is log-concave and the mean zero.
-struct Certificate {
-  Vector residual = Vector::Zero(1);  // of every latent function; true, double precision
-  double mean_error_bound = 0;        // the bound at its largest over the training points; target
-                                      // units where f is a number like y
-  // False: the likelihood is not log-concave, or Laplace's approximation has a mean.
-  bool rigorous = true;
-  double relative_residual = 0;  // Gaussian noise only: |r| / |y|
-  double residual_norm = 0;      // Gaussian noise only: |r|, standardised units
-  double trend_defect = 0;       // |M^-1/2 A'w|, M = A'H^-1 A: how far beta is from optimal
-  double trend_residual = 0;  // at least |H^-1/2 R M^-1/2|, R = A - H B, B the solves of the trend
-};
-
-/// One latent function after the data. Its mean at x* is a*'beta + k*'w + offset, and its variance
-/// the one that observations with the noise D leave, H = K + D.
-struct LatentFunction {
-  inference::Weights weights;
-  linalg::Diagonal noise;  // Gaussian: D, jitter included
-  Vector curvature;        // Laplace: W at the mode, N; may be zero. Empty with Gaussian noise
-  double offset = 0;
-};
 
 struct KernelMachine {
   data::Schema schema;
@@ -50,15 +24,15 @@ struct KernelMachine {
   Classes classes;        // empty: the target is a number
   inference::Problem problem{kernels::Kernel::parse("constant", 1), 1.0};  // on scaled data
   Matrix x;                               // scaled inputs, N x d, after merging
-  std::vector<LatentFunction> functions;  // one; of more than two classes one a class
-  Certificate certificate;
+  std::vector<inference::LatentFunction> functions;  // one; of more than two classes one a class
+  inference::Certificate certificate;
   MethodOptions method;    // as given: predict uses it for its own plan
   nlohmann::json record;   // how it came about: options, training, likelihood, data hash
   bool mean_only = false;  // kernel ridge or kernel logistic regression: no uncertainty of f
 
   bool classifies() const { return classes.count() > 0; }
   Index num_functions() const { return static_cast<Index>(functions.size()); }
-  const LatentFunction& function(Index c = 0) const {
+  const inference::LatentFunction& function(Index c = 0) const {
     return functions[static_cast<std::size_t>(c)];
   }
   /// D of H = K + D of a latent function: the noise, or W^-1 with W raised to what still counts.
@@ -71,7 +45,7 @@ struct KernelMachine {
   /// ModelFileError when it cannot be trusted.
   static KernelMachine load(const std::string& path);
   /// From a container already read; `name` is for messages.
-  static KernelMachine from_file(ArrayFile file, const std::string& name);
+  static KernelMachine from_file(data::ArrayFile file, const std::string& name);
 };
 
 }  // namespace mercer::models

@@ -10,7 +10,7 @@
 #include "mercer/krylov/kernel_cg.hpp"
 #include "mercer/models/fit_method.hpp"
 #include "mercer/models/laplace_training.hpp"
-#include "mercer/models/likelihood_value.hpp"
+#include "mercer/inference/likelihood_value.hpp"
 #include "mercer/models/scaled_data.hpp"
 
 namespace mercer::models {

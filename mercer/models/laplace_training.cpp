@@ -9,7 +9,7 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/exact_laplace.hpp"
 #include "mercer/inference/laplace_gradient.hpp"
-#include "mercer/models/checkpoint.hpp"
+#include "mercer/training/checkpoint.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/optim/quasi_newton.hpp"
 #include "mercer/optim/replay.hpp"

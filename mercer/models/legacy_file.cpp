@@ -8,7 +8,7 @@
 namespace mercer::models {
 namespace {
 
-void upgrade_regression(ArrayFile& file) {
+void upgrade_regression(data::ArrayFile& file) {
   auto& header = file.header;
   if (header.at("task") != "regression")
     throw ModelFileError("its task is not regression with Gaussian noise");
@@ -37,7 +37,7 @@ void upgrade_regression(ArrayFile& file) {
   file.arrays["offset"] = Matrix::Zero(1, 1);
 }
 
-void upgrade_likelihood(ArrayFile& file) {
+void upgrade_likelihood(data::ArrayFile& file) {
   auto& header = file.header;
   const auto task = header.at("task").get<std::string>();
   if (task != "classification" && task != "likelihood")
@@ -56,7 +56,7 @@ void upgrade_likelihood(ArrayFile& file) {
 
 }  // namespace
 
-ArrayFile upgraded(ArrayFile old) {
+data::ArrayFile upgraded(data::ArrayFile old) {
   if (old.version < 3)
     upgrade_regression(old);
   else

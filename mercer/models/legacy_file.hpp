@@ -2,7 +2,7 @@
 // one noise variance and with one for each row; 3 were all other likelihoods.
 #pragma once
 
-#include "mercer/models/array_file.hpp"
+#include "mercer/data/array_file.hpp"
 
 namespace mercer::models {
 
@@ -10,6 +10,6 @@ namespace mercer::models {
 inline constexpr std::uint32_t kModelVersion = 4;
 
 /// Throws ModelFileError, or an exception of the JSON library, when it is not what it should be.
-ArrayFile upgraded(ArrayFile old);
+data::ArrayFile upgraded(data::ArrayFile old);
 
 }  // namespace mercer::models

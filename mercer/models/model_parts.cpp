@@ -75,7 +75,7 @@ std::string identity_of(inference::SystemChoice choice) {
   return text;
 }
 
-Matrix take(ArrayFile& file, const char* name, Index rows, Index columns) {
+Matrix take(data::ArrayFile& file, const char* name, Index rows, Index columns) {
   const auto found = file.arrays.find(name);
   if (found == file.arrays.end()) throw ModelFileError(fmt::format("array '{}' is missing", name));
   Matrix array = std::move(found->second);

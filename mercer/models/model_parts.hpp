@@ -7,7 +7,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/inference/choice.hpp"
-#include "mercer/models/array_file.hpp"
+#include "mercer/data/array_file.hpp"
 #include "mercer/models/options.hpp"
 
 namespace mercer::models {
@@ -19,7 +19,7 @@ MethodOptions method_from_json(const nlohmann::json& json);
 std::string identity_of(inference::SystemChoice choice);
 
 /// An array out of a file; throws ModelFileError unless it has this shape and is finite.
-Matrix take(ArrayFile& file, const char* name, Index rows, Index columns);
+Matrix take(data::ArrayFile& file, const char* name, Index rows, Index columns);
 
 /// read(), with whatever it stumbles over said to be damage of the file `name`.
 template <class Read>

@@ -13,7 +13,7 @@
 #include "mercer/data/noise_columns.hpp"
 #include "mercer/models/kernel_machine.hpp"
 #include "mercer/models/plan.hpp"
-#include "mercer/models/progress.hpp"
+#include "mercer/core/progress.hpp"
 #include "mercer/models/sd_error.hpp"
 
 namespace mercer::models {

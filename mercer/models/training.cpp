@@ -8,7 +8,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/core/timer.hpp"
-#include "mercer/models/checkpoint.hpp"
+#include "mercer/training/checkpoint.hpp"
 #include "mercer/models/full_training.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/optim/replay.hpp"

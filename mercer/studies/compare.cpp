@@ -39,7 +39,7 @@ data::Dataset some_rows(const data::Dataset& data, const CompareOptions& options
 class Comparison {
  public:
   Comparison(const data::Dataset& rows, const CompareOptions& options,
-             const models::ProgressCallback& progress)
+             const ProgressCallback& progress)
       : options_(options), progress_(progress), scaled_(models::scale(rows, options.standardize)) {
     const auto problem =
         models::start_problem(options.method, rows.schema, scaled_.data.x, scaled_.data.target());
@@ -267,7 +267,7 @@ class Comparison {
   }
 
   const CompareOptions& options_;
-  const models::ProgressCallback& progress_;
+  const ProgressCallback& progress_;
   models::ScaledData scaled_;
   std::unique_ptr<kernels::Kernel> kernel_;
   std::vector<CompareMethod> methods_;
@@ -282,7 +282,7 @@ class Comparison {
 }  // namespace
 
 CompareResult compare(const data::Dataset& data, const CompareOptions& options,
-                      const models::ProgressCallback& progress) {
+                      const ProgressCallback& progress) {
   check(options);
   return Comparison(some_rows(data, options), options, progress).run();
 }

@@ -12,7 +12,7 @@
 
 #include "mercer/inference/system.hpp"
 #include "mercer/models/plan.hpp"
-#include "mercer/models/progress.hpp"
+#include "mercer/core/progress.hpp"
 #include "mercer/models/scaled_data.hpp"
 
 namespace mercer::studies {
@@ -93,6 +93,6 @@ struct CompareResult {
 /// Runs the grid. When the progress callback says stop, what is done so far is returned and
 /// `interrupted` is set.
 CompareResult compare(const data::Dataset& data, const CompareOptions& options,
-                      const models::ProgressCallback& progress = {});
+                      const ProgressCallback& progress = {});
 
 }  // namespace mercer::studies

@@ -49,7 +49,7 @@ Vector exact_draw(const kernels::Kernel& kernel, const Matrix& x, double nugget,
 
 approximations::VecchiaDraw sparse_draw(const kernels::Kernel& kernel, const Matrix& x,
                                         double nugget, const DrawOptions& options,
-                                        const models::ProgressCallback& progress) {
+                                        const ProgressCallback& progress) {
   approximations::DrawObserver observer;
   if (progress)
     observer = [&](Index drawn) {
@@ -114,7 +114,7 @@ double draw_bytes(const DrawOptions& options, Index n, Index d) {
 }
 
 Draw draw_from_gp(const inference::Problem& problem, const Matrix& x, const DrawOptions& options,
-                  const models::ProgressCallback& progress) {
+                  const ProgressCallback& progress) {
   const Index n = x.rows();
   check_memory(options, n, x.cols());
   const double nugget = kNugget * problem.kernel.diagonal(x).mean();

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "mercer/inference/exact_evidence.hpp"
-#include "mercer/models/progress.hpp"
+#include "mercer/core/progress.hpp"
 
 namespace mercer::studies {
 
@@ -51,6 +51,6 @@ double draw_bytes(const DrawOptions& options, Index n, Index d);
 /// f ~ N(0, K) at the rows of x, and f with Gaussian noise. The same seed gives the same bits on
 /// any number of threads. Throws DoesNotFit, and Interrupted when the progress callback says stop.
 Draw draw_from_gp(const inference::Problem& problem, const Matrix& x, const DrawOptions& options,
-                  const models::ProgressCallback& progress = {});
+                  const ProgressCallback& progress = {});
 
 }  // namespace mercer::studies

@@ -340,7 +340,7 @@ TEST(Regression, DamagedModelsAreRefusedAtEveryByte) {
   for (std::size_t i = 0; i < good.size(); ++i) {
     auto bad = good;
     bad[i] ^= 0x55;
-    EXPECT_THROW(KernelMachine::from_file(parse_array_file(bad, "bad", "model"), "bad"),
+    EXPECT_THROW(KernelMachine::from_file(data::parse_array_file(bad, "bad", "model"), "bad"),
                  ModelFileError)
         << "byte " << i;
   }

@@ -204,7 +204,7 @@ TEST(Compare, AnInterruptedComparisonKeepsWhatIsDone) {
   auto options = small_options();
   options.preconditioners = {"none", "jacobi"};
   int cells = 0;
-  const auto result = compare(small_data(), options, [&](const models::Progress& p) {
+  const auto result = compare(small_data(), options, [&](const Progress& p) {
     if (p.detail.find("iteration") == std::string::npos) ++cells;
     return cells > 3 ? Action::stop : Action::proceed;
   });

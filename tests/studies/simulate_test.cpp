@@ -157,7 +157,7 @@ TEST(Simulate, TooLargeIsRefused) {
 
 TEST(Simulate, ProgressCanStopASparseDraw) {
   const auto p = problem("matern12:iso", 1, 1, 0.1);
-  const auto stop = [](const models::Progress& progress) {
+  const auto stop = [](const Progress& progress) {
     EXPECT_EQ(progress.stage, "draw");
     return Action::stop;
   };

@@ -1,8 +1,8 @@
 #pragma once
 
-namespace mercer::models {
+namespace mercer {
 
 /// "0.1.0", as in the build.
 const char* version();
 
-}  // namespace mercer::models
+}  // namespace mercer

@@ -20,7 +20,7 @@
 
 #include "mercer/core/types.hpp"
 
-namespace mercer::models {
+namespace mercer::data {
 
 struct ArrayFile {
   nlohmann::json header;
@@ -39,4 +39,4 @@ ArrayFile read_array_file(const std::string& path, std::string_view kind);
 ArrayFile parse_array_file(std::span<const unsigned char> bytes, std::string_view name,
                            std::string_view kind);
 
-}  // namespace mercer::models
+}  // namespace mercer::data

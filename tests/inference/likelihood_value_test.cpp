@@ -1,12 +1,12 @@
-#include "mercer/models/likelihood_value.hpp"
+#include "mercer/inference/likelihood_value.hpp"
 
 #include <gtest/gtest.h>
 
-namespace mercer::models {
+namespace mercer::inference {
 namespace {
 
 TEST(LikelihoodValue, TheIntervalIsStudentsOfTheProbesWithWhatWasNotSolved) {
-  inference::LogDeterminant log_det;
+  LogDeterminant log_det;
   log_det.value = 10;
   log_det.probe_error = 2;
   log_det.solver_error = 0.5;
@@ -25,4 +25,4 @@ TEST(LikelihoodValue, TheIntervalIsStudentsOfTheProbesWithWhatWasNotSolved) {
 }
 
 }  // namespace
-}  // namespace mercer::models
+}  // namespace mercer::inference

@@ -1,4 +1,4 @@
-#include "mercer/models/array_file.hpp"
+#include "mercer/data/array_file.hpp"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 #include "mercer/core/atomic_file.hpp"
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
-#include "mercer/models/version.hpp"
+#include "mercer/core/version.hpp"
 
-namespace mercer::models {
+namespace mercer::data {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
@@ -138,4 +138,4 @@ ArrayFile read_array_file(const std::string& path, std::string_view kind) {
   return parse_array_file(bytes, path, kind);
 }
 
-}  // namespace mercer::models
+}  // namespace mercer::data

@@ -8,10 +8,11 @@
 //   plus the rounding of the product k*'w itself. Without a trend the second term is absent.
 #pragma once
 
-#include "mercer/inference/exact_evidence.hpp"
-#include "mercer/models/kernel_machine.hpp"
+#include "mercer/inference/observations.hpp"
+#include "mercer/inference/posterior.hpp"
+#include "mercer/inference/problem.hpp"
 
-namespace mercer::models {
+namespace mercer::inference {
 
 class ErrorBound {
  public:
@@ -20,7 +21,7 @@ class ErrorBound {
     double trend_defect = 0;  // |M^-1/2 A'w|
   };
   /// `x` are the training points on the model's scale.
-  ErrorBound(const kernels::Kernel& kernel, const inference::Weights& weights, Residuals residuals,
+  ErrorBound(const kernels::Kernel& kernel, const Weights& weights, Residuals residuals,
              ConstMatrixView x);
 
   /// Bounds on the model's scale, from k** and the basis row a* of each point; uses
@@ -63,8 +64,7 @@ class VarianceRounding {
 double trend_variance_error(double trend_variance, double prior_variance, double residual);
 
 /// Computes r with one product in double, and the bounds at the training points.
-Certificate certify(const inference::Problem& problem, const linalg::Diagonal& noise,
-                    const inference::Weights& weights, const inference::Observations& data,
-                    double target_sd);
+Certificate certify(const Problem& problem, const linalg::Diagonal& noise, const Weights& weights,
+                    const Observations& data);
 
-}  // namespace mercer::models
+}  // namespace mercer::inference

@@ -4,27 +4,25 @@
 
 #include <cstdint>
 
+#include "mercer/core/progress.hpp"
+#include "mercer/inference/evidence.hpp"
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/inference/log_determinant.hpp"
-#include "mercer/models/progress.hpp"
-#include "mercer/models/training_report.hpp"
 
-namespace mercer::models {
+namespace mercer::inference {
 
 /// The likelihood with its gradient by Cholesky; unknown when H is not positive definite.
-LikelihoodValue evaluate_likelihood(const inference::Problem& problem,
-                                    const inference::Observations& data);
+LikelihoodValue evaluate_likelihood(const Problem& problem, const Observations& data);
 
 /// The likelihood of a problem that was solved iteratively, with an interval: the quadratic term
 /// from its weights, log|H| by Lanczos quadrature. Unknown where it would take too long.
-LikelihoodValue estimate_likelihood(const inference::Problem& problem,
-                                    const inference::Observations& data,
-                                    const inference::Weights& weights, std::uint64_t seed,
+LikelihoodValue estimate_likelihood(const Problem& problem, const Observations& data,
+                                    const Weights& weights, std::uint64_t seed,
                                     const ProgressCallback& progress);
 
 /// rest - log|.|/2 with its 95 % interval, from a log determinant by so many probes. `unsolved`: an
 /// upper bound of the error of the quadratic form in the rest, from the residual of its solve.
-LikelihoodValue lanczos_likelihood(double rest, const inference::LogDeterminant& log_det,
-                                   Index probes, double unsolved = 0);
+LikelihoodValue lanczos_likelihood(double rest, const LogDeterminant& log_det, Index probes,
+                                   double unsolved = 0);
 
-}  // namespace mercer::models
+}  // namespace mercer::inference

@@ -1,4 +1,4 @@
-#include "mercer/models/likelihood_value.hpp"
+#include "mercer/inference/likelihood_value.hpp"
 
 #include <fmt/format.h>
 
@@ -11,11 +11,8 @@
 #include "mercer/inference/system.hpp"
 #include "mercer/preconditioners/registry.hpp"
 
-namespace mercer::models {
+namespace mercer::inference {
 namespace {
-
-using inference::OperatorKind;
-using inference::SolvePrecision;
 
 // Estimating a likelihood may take so many seconds, by its usual number of rounds.
 constexpr double kLongestLikelihood = 300, kUsualRounds = 20;
@@ -30,16 +27,14 @@ LikelihoodValue unknown(std::string reason) {
   return out;
 }
 
-bool takes_too_long(const inference::Problem& problem, const inference::Observations& data,
-                    Index probes) {
-  const double product =
-      inference::product_seconds(inference::nominal_speeds(problem.kernel, data.x.cols()),
-                                 data.size(), OperatorKind::tiled, SolvePrecision::mixed, probes);
+bool takes_too_long(const Problem& problem, const Observations& data, Index probes) {
+  const double product = product_seconds(nominal_speeds(problem.kernel, data.x.cols()), data.size(),
+                                         OperatorKind::tiled, SolvePrecision::mixed, probes);
   return kUsualRounds * product > kLongestLikelihood;
 }
 
 // The determinant of float32 products is that of another matrix where the noise is small.
-SolvePrecision precision_for(const inference::Problem& problem, const inference::Observations& data,
+SolvePrecision precision_for(const Problem& problem, const Observations& data,
                              const linalg::Diagonal& noise) {
   const double prior = problem.kernel.diagonal(data.x).maxCoeff();
   const double rounding = kFloat32Noise * prior * std::sqrt(static_cast<double>(data.size()));
@@ -47,15 +42,14 @@ SolvePrecision precision_for(const inference::Problem& problem, const inference:
 }
 
 // log|H|, preconditioned by neighbours.
-inference::LogDeterminant log_determinant(const inference::Operators& k,
-                                          const linalg::Diagonal& noise,
-                                          const inference::LogDeterminantOptions& options,
-                                          const ProgressCallback& progress) {
+LogDeterminant log_determinant(const Operators& k, const linalg::Diagonal& noise,
+                               const LogDeterminantOptions& options,
+                               const ProgressCallback& progress) {
   preconditioners::PreconditionerOptions sparse;
   sparse.seed = options.seed;
   const auto p = preconditioners::make("vecchia", *k.exact, noise, sparse);
   const linalg::ShiftedOperator h(k.fast ? *k.fast : *k.exact, noise);
-  auto out = inference::log_determinant(h, *p.preconditioner, options, [&](const Iteration& it) {
+  auto out = log_determinant(h, *p.preconditioner, options, [&](const Iteration& it) {
     return progress ? progress({"likelihood", -1, fmt::format("round {}", it.number)})
                     : Action::proceed;
   });
@@ -70,9 +64,8 @@ struct Quadratic {
 };
 
 // z'H^-1 z = z'w + w'r + r'H^-1 r for z = y - A beta and r = z - H w.
-Quadratic quadratic_term(const inference::Problem& problem, const inference::Observations& data,
-                         const inference::Weights& weights, const linalg::LinearOperator& k,
-                         const linalg::Diagonal& noise) {
+Quadratic quadratic_term(const Problem& problem, const Observations& data, const Weights& weights,
+                         const linalg::LinearOperator& k, const linalg::Diagonal& noise) {
   const Matrix basis = problem.basis(data.x);
   const Vector z = basis.cols() > 0 ? Vector(data.y - basis * weights.beta) : Vector(data.y);
   Matrix r(data.size(), 1);
@@ -84,8 +77,8 @@ Quadratic quadratic_term(const inference::Problem& problem, const inference::Obs
 
 }  // namespace
 
-LikelihoodValue lanczos_likelihood(double rest, const inference::LogDeterminant& log_det,
-                                   Index probes, double unsolved) {
+LikelihoodValue lanczos_likelihood(double rest, const LogDeterminant& log_det, Index probes,
+                                   double unsolved) {
   LikelihoodValue out;
   out.known = true;
   out.method = "lanczos";
@@ -99,13 +92,12 @@ LikelihoodValue lanczos_likelihood(double rest, const inference::LogDeterminant&
   return out;
 }
 
-LikelihoodValue evaluate_likelihood(const inference::Problem& problem,
-                                    const inference::Observations& data) {
+LikelihoodValue evaluate_likelihood(const Problem& problem, const Observations& data) {
   LikelihoodValue out;
   out.method = "none";
-  inference::Evidence evidence;
+  Evidence evidence;
   try {
-    evidence = inference::exact_evidence(problem, data, true);
+    evidence = exact_evidence(problem, data, true);
   } catch (const NotPositiveDefinite&) {
     // The solve adds jitter and says so; the likelihood of H itself has no value.
     out.reason = "H is not positive definite to rounding";
@@ -119,17 +111,16 @@ LikelihoodValue evaluate_likelihood(const inference::Problem& problem,
   return out;
 }
 
-LikelihoodValue estimate_likelihood(const inference::Problem& problem,
-                                    const inference::Observations& data,
-                                    const inference::Weights& weights, std::uint64_t seed,
+LikelihoodValue estimate_likelihood(const Problem& problem, const Observations& data,
+                                    const Weights& weights, std::uint64_t seed,
                                     const ProgressCallback& progress) {
-  inference::LogDeterminantOptions options;
+  LogDeterminantOptions options;
   options.seed = seed;
   if (takes_too_long(problem, data, options.probes))
     return unknown("on so many rows it would take too long");
   const linalg::Diagonal noise = data.noise.at(problem.noise());
-  const auto k = inference::make_operators(problem.kernel, data.x, OperatorKind::tiled,
-                                           precision_for(problem, data, noise));
+  const auto k = make_operators(problem.kernel, data.x, OperatorKind::tiled,
+                                precision_for(problem, data, noise));
   const auto log_det = log_determinant(k, noise, options, progress);
   if (log_det.stop != StopReason::converged || !log_det.positive)
     return unknown("the solves that log|H| is estimated from did not converge");
@@ -142,4 +133,4 @@ LikelihoodValue estimate_likelihood(const inference::Problem& problem,
   return out;
 }
 
-}  // namespace mercer::models
+}  // namespace mercer::inference

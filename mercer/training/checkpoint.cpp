@@ -1,4 +1,4 @@
-#include "mercer/models/checkpoint.hpp"
+#include "mercer/training/checkpoint.hpp"
 
 #include <fmt/format.h>
 
@@ -6,11 +6,11 @@
 
 #include "mercer/core/error.hpp"
 
-namespace mercer::models {
+namespace mercer::training {
 
-std::optional<ArrayFile> open_checkpoint(const std::string& path, std::uint64_t identity) {
+std::optional<data::ArrayFile> open_checkpoint(const std::string& path, std::uint64_t identity) {
   if (path.empty() || !std::filesystem::exists(path)) return {};
-  auto file = read_array_file(path, "checkpoint");
+  auto file = data::read_array_file(path, "checkpoint");
   if (file.header.value("identity", "") != fmt::format("{:016x}", identity))
     throw InvalidArgument(
         fmt::format("checkpoint '{}' belongs to a run on other data or with other options; remove "
@@ -19,8 +19,9 @@ std::optional<ArrayFile> open_checkpoint(const std::string& path, std::uint64_t 
   return file;
 }
 
-ArrayFile make_checkpoint(std::uint64_t identity, const optim::ReplayLog& log, Index parameters) {
-  ArrayFile file;
+data::ArrayFile make_checkpoint(std::uint64_t identity, const optim::ReplayLog& log,
+                                Index parameters) {
+  data::ArrayFile file;
   file.header = {{"kind", "checkpoint"}, {"identity", fmt::format("{:016x}", identity)}};
   const auto numbers = log.packed();
   const Index rows = 2 * parameters + 1;
@@ -29,7 +30,8 @@ ArrayFile make_checkpoint(std::uint64_t identity, const optim::ReplayLog& log, I
   return file;
 }
 
-optim::ReplayLog evaluations_of(const ArrayFile& file, Index parameters, const std::string& path) {
+optim::ReplayLog evaluations_of(const data::ArrayFile& file, Index parameters,
+                                const std::string& path) {
   const auto found = file.arrays.find("evaluations");
   if (found == file.arrays.end() || found->second.rows() != 2 * parameters + 1)
     throw ModelFileError(fmt::format("checkpoint '{}' is damaged", path));
@@ -47,4 +49,4 @@ std::string interrupted_text(const std::string& path, std::size_t evaluations) {
       path, evaluations);
 }
 
-}  // namespace mercer::models
+}  // namespace mercer::training

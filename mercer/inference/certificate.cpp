@@ -1,4 +1,4 @@
-#include "mercer/models/certificate.hpp"
+#include "mercer/inference/certificate.hpp"
 
 #include <cmath>
 #include <limits>
@@ -7,7 +7,7 @@
 #include "mercer/linalg/cholesky.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
-namespace mercer::models {
+namespace mercer::inference {
 namespace {
 
 // Error of one kernel evaluation and of the sum, in double, relative to sum_j |k_j w_j|: what
@@ -21,8 +21,8 @@ double row_quadratic(ConstMatrixView a, Index row, const Matrix& m) {
 
 }  // namespace
 
-ErrorBound::ErrorBound(const kernels::Kernel& kernel, const inference::Weights& weights,
-                       Residuals residuals, ConstMatrixView x)
+ErrorBound::ErrorBound(const kernels::Kernel& kernel, const Weights& weights, Residuals residuals,
+                       ConstMatrixView x)
     : residuals_(residuals),
       rounding_(kProductRounding * kernel.diagonal(x).cwiseSqrt().dot(weights.w.cwiseAbs())),
       beta_covariance_(weights.beta_covariance) {}
@@ -79,9 +79,8 @@ double trend_variance_error(double trend_variance, double prior_variance, double
           residual * prior_variance);
 }
 
-Certificate certify(const inference::Problem& problem, const linalg::Diagonal& noise,
-                    const inference::Weights& weights, const inference::Observations& data,
-                    double target_sd) {
+Certificate certify(const Problem& problem, const linalg::Diagonal& noise, const Weights& weights,
+                    const Observations& data) {
   const Matrix& x = data.x;
   const ConstVectorView y = data.target();
   const Matrix basis = problem.basis(x);
@@ -109,8 +108,8 @@ Certificate certify(const inference::Problem& problem, const linalg::Diagonal& n
   out.residual = Vector::Constant(1, std::sqrt(noise.inverse_squares(r)(0)));
   out.relative_residual = y.norm() > 0 ? r.norm() / y.norm() : r.norm();
   const ErrorBound bound(problem.kernel, weights, {out.residual(0), out.trend_defect}, x);
-  out.mean_error_bound = target_sd * bound(problem.kernel.diagonal(x), basis).maxCoeff();
+  out.mean_error_bound = bound(problem.kernel.diagonal(x), basis).maxCoeff();
   return out;
 }
 
-}  // namespace mercer::models
+}  // namespace mercer::inference

@@ -7,19 +7,9 @@
 
 #include "mercer/core/history.hpp"
 #include "mercer/core/types.hpp"
+#include "mercer/inference/evidence.hpp"
 
-namespace mercer::models {
-
-struct LikelihoodValue {
-  bool known = false;
-  double value = 0, low = 0, high = 0;  // on the scale of the model; exact methods have low = high
-  std::string method;                   // "cholesky", "cholesky-subset", "lanczos" or "none"
-  std::string reason;                   // why it is not known
-  double probe_error = 0;               // lanczos: standard error from the probes
-  double solver_error = 0;              // lanczos: what its solves may still hide
-  Index rows = 0;
-  Vector gradient;  // in the log parameters, at the values kept; empty when not computed
-};
+namespace mercer::training {
 
 /// One exact gradient of a training by solves, and what was known after it.
 struct TrainStep {
@@ -56,4 +46,4 @@ struct TrainReport {
   Index gradients() const { return resumed_gradients + static_cast<Index>(history.size()); }
 };
 
-}  // namespace mercer::models
+}  // namespace mercer::training

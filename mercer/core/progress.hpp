@@ -6,7 +6,7 @@
 
 #include "mercer/core/history.hpp"
 
-namespace mercer::models {
+namespace mercer {
 
 /// Called now and then: what is being done, how far it is (0..1, negative when unknown), detail.
 struct Progress {
@@ -18,4 +18,4 @@ struct Progress {
 };
 using ProgressCallback = std::function<Action(const Progress&)>;
 
-}  // namespace mercer::models
+}  // namespace mercer

@@ -5,21 +5,23 @@
 #include <optional>
 #include <string>
 
-#include "mercer/models/array_file.hpp"
+#include "mercer/data/array_file.hpp"
 #include "mercer/optim/replay.hpp"
 
-namespace mercer::models {
+namespace mercer::training {
 
 /// None when no path is given or no file is there; refuses a file of another run (InvalidArgument).
-std::optional<ArrayFile> open_checkpoint(const std::string& path, std::uint64_t identity);
+std::optional<data::ArrayFile> open_checkpoint(const std::string& path, std::uint64_t identity);
 
 /// A new one, with the evaluations of a search over so many parameters.
-ArrayFile make_checkpoint(std::uint64_t identity, const optim::ReplayLog& log, Index parameters);
+data::ArrayFile make_checkpoint(std::uint64_t identity, const optim::ReplayLog& log,
+                                Index parameters);
 
 /// The evaluations; throws ModelFileError when they are not those of so many parameters.
-optim::ReplayLog evaluations_of(const ArrayFile& file, Index parameters, const std::string& path);
+optim::ReplayLog evaluations_of(const data::ArrayFile& file, Index parameters,
+                                const std::string& path);
 
 /// What to tell someone who stopped the learning.
 std::string interrupted_text(const std::string& path, std::size_t evaluations);
 
-}  // namespace mercer::models
+}  // namespace mercer::training

@@ -1,4 +1,4 @@
-#include "mercer/models/array_file.hpp"
+#include "mercer/data/array_file.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "mercer/core/error.hpp"
 
-namespace mercer::models {
+namespace mercer::data {
 namespace {
 
 std::vector<unsigned char> bytes_of(const std::string& path) {
@@ -80,4 +80,4 @@ TEST_F(ArrayFileTest, OtherKindsAndOtherFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace mercer::models
+}  // namespace mercer::data

@@ -1,0 +1,40 @@
+// The log evidence (log marginal likelihood) at fixed hyperparameters, and its gradient: exact,
+// estimated from solves, or of an approximation.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "mercer/core/history.hpp"
+#include "mercer/core/types.hpp"
+
+namespace mercer::inference {
+
+/// One evaluation. Estimates by solves have a gradient with its noise but no value.
+struct Evidence {
+  double value = 0;       // unless the method has none (Abilities::value)
+  Vector gradient;        // in problem.log_parameters(); empty when not asked for, or interrupted
+  Vector standard_error;  // of each entry of an estimated gradient; empty when not measured
+  /// Columns d with mean zero whose mean d d' is the covariance of the gradient.
+  Matrix contrasts;
+  Matrix information;  // expected information of the parameters, where the method has it
+  StopReason stop = StopReason::converged;
+  int iterations = 0;             // of the solves
+  std::int64_t matvecs = 0;       // single-column products with K
+  double relative_residual = 0;   // of the solves, the worst column
+  Index raised_conditionals = 0;  // Vecchia: not positive definite to rounding, and mended
+};
+
+/// The log evidence of a fitted model, with an interval where it is estimated.
+struct LikelihoodValue {
+  bool known = false;
+  double value = 0, low = 0, high = 0;  // on the scale of the model; exact methods have low = high
+  std::string method;                   // "cholesky", "cholesky-subset", "lanczos" or "none"
+  std::string reason;                   // why it is not known
+  double probe_error = 0;               // lanczos: standard error from the probes
+  double solver_error = 0;              // lanczos: what its solves may still hide
+  Index rows = 0;
+  Vector gradient;  // in the log parameters, at the values kept; empty when not computed
+};
+
+}  // namespace mercer::inference

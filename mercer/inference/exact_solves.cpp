@@ -1,0 +1,117 @@
+// Exact inference with Gaussian noise by preconditioned solves with H = K + D, which is never
+// formed. The gradient of the evidence is estimated from probes (evidence_gradient.hpp), the
+// posterior is exact to the tolerance of its solve.
+//   Cost: iterations x one block product a gradient, and a pass over the tiles with derivatives.
+#include <cmath>
+
+#include "mercer/inference/entries.hpp"
+#include "mercer/inference/gaussian_posterior.hpp"
+#include "mercer/krylov/registry.hpp"
+#include "mercer/operators/cost.hpp"
+#include "mercer/operators/stored_operator.hpp"
+#include "mercer/preconditioners/registry.hpp"
+#include "mercer/preconditioners/vecchia.hpp"
+
+namespace mercer::inference {
+namespace {
+
+class ExactSolves final : public Inference {
+ public:
+  explicit ExactSolves(const InferenceSetup& setup)
+      : setup_(setup),
+        estimator_(setup.rows, {.kind = setup.probe_kind,
+                                .probes = setup.probes,
+                                .system = iterative(setup.system),
+                                .seed = setup.seed}) {}
+
+  Evidence evaluate(const Problem& at, const Ask& ask, const Observer& observer) override {
+    return estimator_.estimate(at, ask.tolerance, ask.error_passes, observer);
+  }
+  Posterior posterior(const Problem& at, const PosteriorRequest& request,
+                      const ProgressCallback& progress) override {
+    return gaussian_posterior(at, setup_.rows, setup_.system, setup_.seed, request, progress);
+  }
+
+  State save() const override;
+  void load(const State& state, const Problem& like) override;
+
+ private:
+  static SystemChoice iterative(SystemChoice choice) {
+    if (choice.solver == "cholesky") choice.solver = "cg";
+    return choice;
+  }
+
+  InferenceSetup setup_;
+  EvidenceGradient estimator_;
+};
+
+State ExactSolves::save() const {
+  const auto& s = estimator_.state();
+  return {{"solutions", s.solutions},
+          {"built_at", s.built_at},
+          {"numbers",
+           Vector{{s.stale ? 1.0 : 0.0, static_cast<double>(s.estimates),
+                   static_cast<double>(s.level), static_cast<double>(s.iterations_when_new)}}}};
+}
+
+void ExactSolves::load(const State& state, const Problem& like) {
+  const Matrix& numbers = saved_array(state, "numbers", 4);
+  EvidenceGradient::State s;
+  s.solutions = saved_array(state, "solutions");
+  s.built_at = saved_array(state, "built_at");
+  s.stale = numbers(0) != 0;
+  s.estimates = static_cast<int>(numbers(1));
+  s.level = static_cast<int>(numbers(2));
+  s.iterations_when_new = static_cast<int>(numbers(3));
+  estimator_.resume(std::move(s), like);
+}
+
+// What the solves of a gradient usually take: iterations, and passes with derivatives.
+constexpr double kIterations = 10, kDerivativePasses = 3;
+
+EvaluationCost cost(const CostSetting& s) {
+  const auto n = static_cast<double>(s.n);
+  const Index columns = s.columns + s.probes;
+  const Index m = preconditioners::default_neighbours(s.n);
+  // Values of the kernel with derivatives, one thread's work on small sets counted as pairs.
+  const double derivative =
+      s.speed.pair_seconds_double * (2 + static_cast<double>(s.parameters) / 2);
+  preconditioners::PreconditionerOptions sparse;
+  sparse.neighbours = m;
+  const auto factor = preconditioners::preconditioner("vecchia").cost(s.n, s.d, sparse);
+  const double product = product_seconds(s.speed, s.n, s.system.op, s.system.precision, columns);
+  EvaluationCost out;
+  out.seconds = build_seconds(s.speed, factor, product) + kIterations * product +
+                kDerivativePasses * 0.5 * n * n * derivative +
+                n * static_cast<double>((m + 1) * (m + 1)) * derivative;
+  // One set of operators for the estimate, one that the preconditioner may refer to.
+  out.bytes = 4 * operators::tiled_bytes(s.n, s.d, columns) + factor.peak_bytes +
+              krylov::solver(s.system.solver).bytes(s.n, columns, true) +
+              8 * n * static_cast<double>(columns) * 8;
+  if (s.system.op == OperatorKind::stored)
+    out.bytes +=
+        2 * operators::StoredOperator::bytes(s.n, s.system.precision == SolvePrecision::float64
+                                                      ? operators::Precision::float64
+                                                      : operators::Precision::float32);
+  if (s.system.preconditioner != "auto" && s.system.preconditioner != "none")
+    out.bytes += preconditioners::preconditioner(s.system.preconditioner)
+                     .cost(s.n, s.d, s.system.preconditioning)
+                     .peak_bytes;
+  return out;
+}
+
+}  // namespace
+
+InferenceInfo exact_solves_info() {
+  return {.name = "exact-solves",
+          .summary = "Gaussian noise, by preconditioned solves; gradients from probes",
+          .abilities = {.value = false},
+          .refusal = needs_gaussian_noise,
+          .takes_solver = is_iterative,
+          .cost = cost,
+          .make = [](const InferenceSetup& setup) -> std::unique_ptr<Inference> {
+            return std::make_unique<ExactSolves>(setup);
+          }};
+}
+
+}  // namespace mercer::inference

@@ -1,0 +1,130 @@
+// A way to infer: the evidence and the posterior of one data set at fixed hyperparameters. Training
+// asks for evidences and their gradients, fit for the posterior; neither knows how they are found.
+// A method is one file that declares an entry and one line of registry.cpp.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "mercer/core/progress.hpp"
+#include "mercer/core/registry.hpp"
+#include "mercer/inference/evidence_gradient.hpp"
+#include "mercer/inference/laplace.hpp"
+#include "mercer/inference/posterior.hpp"
+#include "mercer/inference/speeds.hpp"
+
+namespace mercer::inference {
+
+/// Named arrays, for checkpoints.
+using State = std::map<std::string, Matrix>;
+
+struct Ask {
+  bool gradient = true;
+  double tolerance = 1e-3;  // of iterative solves
+  int error_passes = 0;     // measurements of the noise of an estimated gradient
+};
+
+struct PosteriorRequest {
+  double tolerance = 1e-6;     // of the solves, or of the mode
+  bool with_evidence = false;  // the log evidence as well
+};
+
+/// Where the latent functions were: the search for the next mode begins there. Empty for methods
+/// that do not search.
+struct WarmStart {
+  Matrix a;     // N x C
+  Matrix f;     // N x C; may be that of other hyperparameters; or empty
+  Matrix beta;  // coefficients of the mean; or empty
+};
+
+class Inference {
+ public:
+  virtual ~Inference() = default;
+
+  /// Throws NotPositiveDefinite where there is no evidence, Interrupted in the middle of a
+  /// factorisation. Stopped by the observer there is no gradient.
+  virtual Evidence evaluate(const Problem& at, const Ask& ask, const Observer& observer = {}) = 0;
+
+  /// Throws Interrupted; InvalidArgument when the method has none (Abilities::posterior).
+  virtual Posterior posterior(const Problem& at, const PosteriorRequest& request,
+                              const ProgressCallback& progress = {});
+
+  /// Builds anew what small moves leave as it is (neighbours of a sparse factor).
+  virtual void renew(const Problem& /*at*/) {}
+
+  virtual WarmStart warm_start() const { return {}; }
+  virtual void start_from(const WarmStart& /*start*/) {}
+
+  /// What the next evaluation depends on besides its arguments; load() goes on to the same bits.
+  /// `like` has the kernel and the mean of the problems to come, with any values.
+  virtual State save() const { return {}; }
+  virtual void load(const State& /*state*/, const Problem& /*like*/) {}
+};
+
+/// What a method works on. The rows must outlive it.
+struct InferenceSetup {
+  const Observations& rows;
+  SystemChoice system = {};  // of its solves
+  Index probes = 8;          // of estimated gradients
+  Probes probe_kind = Probes::control;
+  std::uint64_t seed = 0;
+  std::optional<Index> neighbours = {};  // of sparse factors; unset: by size
+};
+
+/// Size and speed that costs are stated for.
+struct CostSetting {
+  Index n = 0, d = 0;
+  Index functions = 1;   // latent ones
+  Index columns = 1;     // right-hand sides besides probes
+  Index parameters = 0;  // of the kernel
+  Index probes = 8;
+  SystemChoice system = {};
+  Speeds speed = {};
+};
+
+/// Of one evaluation with its gradient.
+struct EvaluationCost {
+  double bytes = 0;
+  double seconds = 0;
+};
+
+struct Abilities {
+  bool value = true;  // the evidence itself, not only its gradient
+  bool gradient = true;
+  bool posterior = true;
+  bool direct = false;  // by a dense factorisation
+};
+
+struct InferenceInfo {
+  std::string_view name;
+  std::string_view summary;  // for --help and docs
+  Abilities abilities;
+  /// Why the method does not go with this problem and these rows; empty when it does.
+  std::string (*refusal)(const Problem& problem, const Observations& rows);
+  /// Whether its solves go by this name ("cholesky", "cg", ...).
+  bool (*takes_solver)(std::string_view solver);
+  EvaluationCost (*cost)(const CostSetting& setting);
+  std::unique_ptr<Inference> (*make)(const InferenceSetup& setup);
+};
+
+Registry<InferenceInfo>& methods();
+/// Throws InvalidArgument with the reason when the method refuses.
+std::unique_ptr<Inference> make(std::string_view name, const Problem& problem,
+                                const InferenceSetup& setup);
+/// The first method that has a posterior, takes the solver and does not refuse. Throws
+/// InvalidArgument with the reasons when there is none.
+std::string_view posterior_method(const Problem& problem, const Observations& rows,
+                                  std::string_view solver);
+/// An array of a state; throws ModelFileError when it is missing or has not so many entries.
+const Matrix& saved_array(const State& state, const std::string& name,
+                          std::optional<Index> size = {});
+
+/// Refusals and rules that several methods share.
+std::string needs_gaussian_noise(const Problem& problem, const Observations& rows);
+std::string needs_laplace(const Problem& problem, const Observations& rows);
+bool is_cholesky(std::string_view solver);
+bool is_iterative(std::string_view solver);
+
+}  // namespace mercer::inference

@@ -1,0 +1,52 @@
+// What is known of the latent functions after the data, at fixed hyperparameters, and how it was
+// found.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mercer/inference/evidence.hpp"
+#include "mercer/inference/system.hpp"
+#include "mercer/inference/weights.hpp"
+
+namespace mercer::inference {
+
+/// How far predictions are from the exact ones. For every x*
+///   |mean(x*) - exact mean(x*)| <= sqrt(k**) residual + trend and rounding terms.
+///   Gaussian noise:  residual = |D^-1/2 r|, r = y - A beta - H w; |r|/sqrt(s2) when the noise
+///                    variances D are equal.
+///   Laplace:         residual = sqrt(r'K r), r = grad log p - w, against the exact mode; a bound
+///                    when the likelihood is log-concave and the mean zero.
+struct Certificate {
+  Vector residual = Vector::Zero(1);  // of every latent function; true, double precision
+  double mean_error_bound = 0;        // the bound at its largest over the training points
+  // False: the likelihood is not log-concave, or Laplace's approximation has a mean.
+  bool rigorous = true;
+  double relative_residual = 0;  // Gaussian noise only: |r| / |y|
+  double residual_norm = 0;      // Gaussian noise only: |r|, standardised units
+  double trend_defect = 0;       // |M^-1/2 A'w|, M = A'H^-1 A: how far beta is from optimal
+  double trend_residual = 0;  // at least |H^-1/2 R M^-1/2|, R = A - H B, B the solves of the trend
+};
+
+/// One latent function after the data. Its mean at x* is a*'beta + k*'w + offset, and its variance
+/// the one that observations with the noise D leave, H = K + D.
+struct LatentFunction {
+  Weights weights;
+  linalg::Diagonal noise;  // Gaussian: D, jitter included
+  Vector curvature;        // Laplace: W at the mode, N; may be zero. Empty with Gaussian noise
+  double offset = 0;
+};
+
+/// The posterior and what finding it did.
+struct Posterior {
+  std::vector<LatentFunction> functions;
+  Certificate certificate;  // its mean_error_bound is on the scale of the observations
+  LikelihoodValue evidence;
+  SystemReport solve;                  // of the weights; with Laplace of all Newton steps
+  int newton_steps = 0, halvings = 0;  // Laplace only
+  double jitter = 0;
+  preconditioners::BuildReport preconditioner;  // without a name when there is none
+  double build_seconds = 0;
+};
+
+}  // namespace mercer::inference

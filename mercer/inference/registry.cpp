@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include "mercer/core/error.hpp"
+#include "mercer/inference/entries.hpp"
+
+namespace mercer::inference {
+
+Registry<InferenceInfo>& methods() {
+  static Registry<InferenceInfo> all("inference method", {
+                                                             exact_info(),
+                                                             exact_solves_info(),
+                                                             laplace_info(),
+                                                             laplace_solves_info(),
+                                                             vecchia_info(),
+                                                             kernel_cg_info(),
+                                                         });
+  return all;
+}
+
+std::unique_ptr<Inference> make(std::string_view name, const Problem& problem,
+                                const InferenceSetup& setup) {
+  const auto& entry = methods().find(name);
+  if (const auto why = entry.refusal(problem, setup.rows); !why.empty())
+    throw InvalidArgument(fmt::format("inference by {}: {}", entry.name, why));
+  return entry.make(setup);
+}
+
+std::string_view posterior_method(const Problem& problem, const Observations& rows,
+                                  std::string_view solver) {
+  std::string reasons;
+  for (const auto& entry : methods().all()) {
+    if (!entry.abilities.posterior || !entry.takes_solver(solver)) continue;
+    const auto why = entry.refusal(problem, rows);
+    if (why.empty()) return entry.name;
+    reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", why);
+  }
+  throw InvalidArgument(fmt::format("`solver={}` is not for this model: {}", solver,
+                                    reasons.empty() ? "no inference method takes it" : reasons));
+}
+
+const Matrix& saved_array(const State& state, const std::string& name, std::optional<Index> size) {
+  const auto found = state.find(name);
+  if (found == state.end() || (size && found->second.size() != *size))
+    throw ModelFileError(
+        fmt::format("the checkpoint is damaged: its array '{}' is missing or incomplete", name));
+  return found->second;
+}
+
+std::string needs_gaussian_noise(const Problem& problem, const Observations& /*rows*/) {
+  if (problem.gaussian()) return {};
+  return fmt::format("exact inference needs Gaussian noise, not the likelihood {}",
+                     problem.likelihood->text());
+}
+
+std::string needs_laplace(const Problem& problem, const Observations& /*rows*/) {
+  return problem.gaussian() ? "with Gaussian noise inference is exact, not Laplace's approximation"
+                            : "";
+}
+
+bool is_cholesky(std::string_view solver) { return solver == "cholesky"; }
+bool is_iterative(std::string_view solver) { return solver != "cholesky" && solver != "kcg"; }
+
+Posterior Inference::posterior(const Problem& /*at*/, const PosteriorRequest& /*request*/,
+                               const ProgressCallback& /*progress*/) {
+  throw InvalidArgument("this inference method has an evidence but no posterior");
+}
+
+}  // namespace mercer::inference

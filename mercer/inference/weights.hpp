@@ -1,0 +1,18 @@
+// What a solved problem keeps for predictions.
+#pragma once
+
+#include "mercer/core/types.hpp"
+
+namespace mercer::inference {
+
+struct Weights {
+  Vector w;                // H^-1 (y - A beta)
+  Vector beta;             // mean coefficients
+  Matrix basis_solves;     // H^-1 A, N x q
+  Matrix beta_covariance;  // (A' H^-1 A)^-1
+};
+
+/// beta and w from the block solution [H^-1 y, H^-1 A].
+Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis);
+
+}  // namespace mercer::inference

@@ -1,0 +1,247 @@
+#include "mercer/training/search.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
+#include "mercer/training/checkpoint.hpp"
+
+namespace mercer::training {
+namespace {
+
+using inference::Inference;
+using inference::Observations;
+using inference::Problem;
+
+// A checkpoint at most this often; replay makes any earlier one as good, only older.
+constexpr double kCheckpointSeconds = 1.0;
+constexpr int kExactSteps = 100;
+// Step of the differences that a Hessian is taken from.
+constexpr double kDifference = 0.05;
+// Arrays of a checkpoint that belong to the exact method and to the trainer.
+constexpr std::string_view kExactPrefix = "exact_", kTrainerPrefix = "trainer_";
+
+void add_arrays(const inference::State& state, std::string_view prefix, data::ArrayFile& file) {
+  for (const auto& [name, values] : state) file.arrays[std::string(prefix) + name] = values;
+}
+
+inference::State arrays_of(const data::ArrayFile& file, std::string_view prefix) {
+  inference::State out;
+  for (const auto& [name, values] : file.arrays)
+    if (name.starts_with(prefix)) out[name.substr(prefix.size())] = values;
+  return out;
+}
+
+}  // namespace
+
+Search::Search(const Problem& start, const Observations& rows, const TrainingChoice& choice,
+               const LearnRequest& request)
+    : start_(start),
+      all_(rows),
+      choice_(choice),
+      request_(request),
+      rules_(rules_for(start)),
+      order_(Rng(request.seed, "subset").permutation(rows.size())),
+      box_(bounds(start, rows)) {
+  load_checkpoint();
+}
+
+Observations Search::rows(Index count) const {
+  if (count >= all_.size()) return all_;
+  return all_.rows(std::span(order_).first(static_cast<std::size_t>(count)));
+}
+
+Problem Search::problem_on(const Observations& rows) const {
+  auto problem = start_;
+  if (rows.size() < all_.size())
+    problem.trend_left_out = inference::dependent_inputs(problem.mean, rows.x);
+  return problem;
+}
+
+double Search::entries(const Observations& rows) {
+  return static_cast<double>(rows.rows_before_merging()) * static_cast<double>(rows.functions());
+}
+
+inference::InferenceSetup Search::setup(const Observations& rows) const {
+  return {.rows = rows,
+          .system = choice_.system,
+          .probes = options().probes,
+          .probe_kind = options().probe_kind == "auto"
+                            ? inference::Probes::control
+                            : inference::probe_kind(options().probe_kind),
+          .seed = seed()};
+}
+
+// Minus the log evidence per entry; answered from the checkpoint as far as that goes. What is
+// returned uses `inference` and `problem`.
+optim::Objective Search::objective(Inference& inference, Problem& problem, double entries) {
+  ++climb_;
+  // A resumed run begins its first evaluation where the interrupted one would have.
+  if (exact_climb_ == climb_ && !exact_state_.empty()) inference.load(exact_state_, problem);
+  const optim::Objective live = [&, entries](ConstVectorView theta, VectorView gradient) {
+    problem.set_log_parameters(theta);
+    const auto evidence = inference.evaluate(problem, {});
+    live_ = &inference;
+    exact_climb_ = climb_;
+    gradient = -evidence.gradient / entries;
+    return -evidence.value / entries;
+  };
+  return log_.record(live, [&](const optim::ReplayLog&) {
+    unsaved_ = true;
+    if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
+  });
+}
+
+optim::MinimizeResult Search::climb(const Observations& rows, const Vector& start,
+                                    const std::string& stage, const Hint& hint) {
+  auto problem = problem_on(rows);
+  const auto exact = inference::make(rules_.exact, problem, setup(rows));
+  exact->start_from(hint.warm);
+  const double count = entries(rows);
+  const auto f = objective(*exact, problem, count);
+  Vector best = start;
+  double best_value = HUGE_VAL;
+  const optim::Objective watched = [&](ConstVectorView theta, VectorView gradient) {
+    const double value = f(theta, gradient);
+    if (value < best_value) {
+      best_value = value;
+      best = theta;
+    }
+    return value;
+  };
+  optim::LbfgsOptions options;
+  options.max_iterations = this->options().steps.value_or(kExactSteps);
+  options.value_tolerance = rules_.value_tolerance;
+  options.hessian = hint.hessian;
+  options.gain_tolerance = rules_.gain_left / count;
+  const Observer observer = [&](const Iteration& it) {
+    // Of starts on few rows, only what comes of them is worth scoring.
+    if (rows.size() == all_.size()) tell(best);
+    if (!request_.progress) return Action::proceed;
+    return request_.progress(
+        {stage, static_cast<double>(it.number) / options.max_iterations,
+         fmt::format("step {}, log likelihood {:.6g}", it.number, -it.value * count)});
+  };
+  optim::MinimizeResult result;
+  try {
+    result = optim::lbfgs(watched, start, box_, options, observer);
+  } catch (const Interrupted&) {  // in the middle of a factorisation
+    result.stop = StopReason::interrupted;
+  }
+  report.steps += result.iterations;
+  report.evaluations += result.evaluations;
+  report.failed_evaluations += result.rejected_evaluations;
+  report.stop = result.stop;
+  if (result.stop == StopReason::interrupted) interrupted();
+  if (live_ != nullptr) exact_state_ = live_->save();
+  live_ = nullptr;
+  climbed_ = exact->warm_start();
+  return result;
+}
+
+Matrix Search::hessian(const Observations& rows, const Vector& theta) {
+  const Index p = theta.size();
+  auto problem = problem_on(rows);
+  const auto exact = inference::make(rules_.exact, problem, setup(rows));
+  const auto f = objective(*exact, problem, entries(rows));
+  Vector here = Vector::Zero(p), there = here;
+  Matrix out(p, p);
+  bool finite = true;
+  try {
+    ++report.evaluations;
+    finite = std::isfinite(f(theta, here));
+    for (Index i = 0; i < p && finite; ++i) {
+      Vector moved = theta;
+      const double step = theta(i) + kDifference > box_.upper()(i) ? -kDifference : kDifference;
+      moved(i) += step;
+      ++report.evaluations;
+      finite = std::isfinite(f(moved, there));
+      out.col(i) = (there - here) / step;
+      if (request_.progress &&
+          request_.progress({"learn (curvature)", static_cast<double>(i) / p, ""}) == Action::stop)
+        throw Interrupted("interrupted at the curvature");
+    }
+  } catch (const Interrupted&) {
+    interrupted();
+  }
+  if (live_ != nullptr) exact_state_ = live_->save();
+  live_ = nullptr;
+  return finite && out.allFinite() ? Matrix(0.5 * (out + out.transpose())) : Matrix();
+}
+
+inference::WarmStart Search::warm_start(const Observations& few, Index more, const Vector& theta) {
+  auto problem = problem_on(few);
+  problem.set_log_parameters(theta);
+  inference::WarmStart out;
+  // All rows are as they come, fewer are the first of a random order.
+  const bool in_order = more < all_.size() || few.size() == all_.size();
+  try {
+    const auto exact = inference::make(rules_.exact, problem, setup(few));
+    exact->evaluate(problem, {.gradient = false});
+    const Matrix a = exact->warm_start().a;
+    if (a.size() == 0) return out;
+    out.a = Matrix::Zero(more, a.cols());
+    for (Index i = 0; i < few.size(); ++i) out.a.row(in_order ? i : place(i)) = a.row(i);
+  } catch (const NotPositiveDefinite&) {
+    return {};
+  } catch (const Interrupted&) {
+    interrupted();
+  }
+  return out;
+}
+
+void Search::tell(ConstVectorView theta) {
+  const int step = told_++;
+  if (!request_.on_step) return;
+  auto problem = start_;
+  problem.set_log_parameters(theta);
+  const Timer outside;
+  request_.on_step(problem, step, seconds());
+  outside_ += outside.seconds();
+}
+
+bool Search::stopped(const std::string& stage, double fraction, const std::string& detail) const {
+  return request_.progress && request_.progress({stage, fraction, detail, true}) == Action::stop;
+}
+
+void Search::keep(inference::State state) {
+  trainer_state_ = std::move(state);
+  unsaved_ = true;
+  if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
+}
+
+void Search::interrupted() {
+  finish();
+  throw Interrupted(interrupted_text(options().checkpoint, log_.evaluations().size()));
+}
+
+void Search::finish() {
+  if (unsaved_) write_checkpoint();
+  report.resumed_evaluations = static_cast<int>(log_.num_replayed());
+  report.seconds = seconds();
+}
+
+void Search::load_checkpoint() {
+  const auto file = open_checkpoint(options().checkpoint, request_.identity);
+  if (!file) return;
+  log_ = evaluations_of(*file, box_.lower().size(), options().checkpoint);
+  exact_climb_ = file->header.value("climb", 0);
+  exact_state_ = arrays_of(*file, kExactPrefix);
+  trainer_state_ = arrays_of(*file, kTrainerPrefix);
+}
+
+void Search::write_checkpoint() {
+  if (options().checkpoint.empty()) return;
+  if (live_ != nullptr) exact_state_ = live_->save();
+  auto file = make_checkpoint(request_.identity, log_, box_.lower().size());
+  file.header["climb"] = exact_climb_;
+  add_arrays(exact_state_, kExactPrefix, file);
+  add_arrays(trainer_state_, kTrainerPrefix, file);
+  write_array_file(options().checkpoint, file);
+  since_checkpoint_ = Timer();
+  unsaved_ = false;
+}
+
+}  // namespace mercer::training

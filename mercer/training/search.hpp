@@ -1,0 +1,102 @@
+// What all trainers share: the rows and their random order, bounds, the replay log of exact
+// evaluations, the checkpoint, the report, and who is told of progress.
+#pragma once
+
+#include "mercer/core/timer.hpp"
+#include "mercer/optim/lbfgs.hpp"
+#include "mercer/optim/replay.hpp"
+#include "mercer/training/rules.hpp"
+#include "mercer/training/training.hpp"
+
+namespace mercer::training {
+
+/// Where a climb on more rows begins, known from fewer; either may be empty.
+struct Hint {
+  inference::WarmStart warm;
+  Matrix hessian;  // of minus the evidence per entry of y
+};
+
+class Search {
+ public:
+  Search(const inference::Problem& start, const inference::Observations& rows,
+         const TrainingChoice& choice, const LearnRequest& request);
+
+  const inference::Problem& start() const { return start_; }
+  const inference::Observations& all() const { return all_; }
+  const TrainingChoice& choice() const { return choice_; }
+  const TrainOptions& options() const { return request_.options; }
+  const Rules& rules() const { return rules_; }
+  const optim::Box& box() const { return box_; }
+  std::uint64_t seed() const { return request_.seed; }
+  /// Where row i of a subset of so many rows stands among all.
+  Index place(Index i) const { return order_[static_cast<std::size_t>(i)]; }
+
+  /// The first of a random order; all rows as they come.
+  inference::Observations rows(Index count) const;
+  /// The problem on these rows: on fewer, more inputs may depend on each other, and a linear mean
+  /// must do without them.
+  inference::Problem problem_on(const inference::Observations& rows) const;
+  /// Of y, those merged included: objectives are per entry, so that tolerances fit all sizes.
+  static double entries(const inference::Observations& rows);
+  inference::InferenceSetup setup(const inference::Observations& rows) const;
+
+  /// Maximises the exact evidence of these rows by L-BFGS. Throws Interrupted.
+  optim::MinimizeResult climb(const inference::Observations& rows, const Vector& start,
+                              const std::string& stage, const Hint& hint = {});
+  /// Of minus the exact evidence per entry, by differences of gradients; empty where it cannot be
+  /// had.
+  Matrix hessian(const inference::Observations& rows, const Vector& theta);
+  /// The latent functions of few rows as a start for more; empty where they cannot be had.
+  inference::WarmStart warm_start(const inference::Observations& few, Index more,
+                                  const Vector& theta);
+  /// Where the latent functions of the last climb were.
+  const inference::WarmStart& last_warm_start() const { return climbed_; }
+
+  /// A step has reached these values.
+  void tell(ConstVectorView theta);
+  /// True: the user wants the stage to end here, with what it has.
+  bool stopped(const std::string& stage, double fraction, const std::string& detail) const;
+  /// Seconds of learning so far, those of observers left out.
+  double seconds() const { return timer_.seconds() - outside_; }
+
+  /// What a trainer by solves goes on from; empty in a new run.
+  const inference::State& trainer_state() const { return trainer_state_; }
+  /// After a step: kept for the next checkpoint, which is written now and then.
+  void keep(inference::State state);
+  [[noreturn]] void interrupted();
+  /// Writes what is not written yet.
+  void finish();
+
+  TrainReport report;
+  inference::WarmStart warm;  // of the latent functions of all rows, where the trainer knows them
+
+ private:
+  optim::Objective objective(inference::Inference& inference, inference::Problem& problem,
+                             double entries);
+  void load_checkpoint();
+  void write_checkpoint();
+
+  inference::Problem start_;
+  const inference::Observations& all_;
+  const TrainingChoice& choice_;
+  const LearnRequest& request_;
+  Rules rules_;
+  std::vector<Index> order_;
+  optim::Box box_;
+  optim::ReplayLog log_;
+  // State of the exact method in the climb with this number, for the same bits after a resume.
+  inference::State exact_state_;
+  int exact_climb_ = 0, climb_ = 0;
+  const inference::Inference* live_ = nullptr;  // whose state changes with every evaluation
+  inference::WarmStart climbed_;
+  inference::State trainer_state_;
+  Timer since_checkpoint_, timer_;
+  bool unsaved_ = false;
+  double outside_ = 0;
+  int told_ = 0;
+};
+
+/// Rows of the first exact searches with a likelihood that is not Gaussian.
+inline constexpr Index kFewRows = 500;
+
+}  // namespace mercer::training

@@ -1,0 +1,140 @@
+#include "mercer/training/training.hpp"
+
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/training/search.hpp"
+#include "mercer/training/surrogate.hpp"
+#include "mercer/training/trainers.hpp"
+
+namespace mercer::training {
+namespace {
+
+// Several starts are compared on this many rows of the surrogate, each after so many steps there.
+constexpr Index kTrialRows = 3000;
+constexpr int kTrialSteps = 25;
+// Evaluations on more rows that knowing the Hessian of fewer saves.
+constexpr double kSavedEvaluations = 8;
+
+// What is best for few rows need not be for all: a start goes on for some steps on the Vecchia
+// likelihood of more rows, and is judged by what it reaches there. Returns its negative log.
+double try_on_more_rows(Search& search, Vector& theta) {
+  const auto more = search.rows(std::min(search.choice().rows, kTrialRows));
+  Surrogate surrogate(search, more);
+  theta = surrogate.maximise(theta, kTrialSteps);
+  if (surrogate.stop() == StopReason::interrupted) search.interrupted();
+  surrogate.renew(theta);
+  return -surrogate.evaluate(theta, false).value;
+}
+
+// What few rows say to the climb on more: where their functions lie, and the Hessian where its
+// differences cost less than they save.
+Hint hint_from(Search& search, const inference::Observations& few, Index more,
+               const Vector& theta) {
+  Hint hint;
+  if (!search.rules().uses_hessian) return hint;
+  hint.warm = search.warm_start(few, more, theta);
+  const double growth = static_cast<double>(more) / static_cast<double>(few.size());
+  if (static_cast<double>(theta.size()) <= kSavedEvaluations * growth * growth * growth)
+    hint.hessian = search.hessian(few, theta);
+  return hint;
+}
+
+// Several starts on the rows of the first level, the best of them.
+optim::MinimizeResult best_start(Search& search, const inference::Observations& rows,
+                                 bool on_surrogate) {
+  const int starts = 1 + search.options().restarts;
+  const bool judge = on_surrogate && starts > 1 && search.trainer_state().empty();
+  optim::MinimizeResult best;
+  double best_rank = HUGE_VAL;
+  for (int s = 0; s < starts; ++s) {
+    const Vector start = s == 0 ? search.box().inside(search.start().log_parameters())
+                                : random_start(search.start(), search.box(), search.seed(), s);
+    auto result = search.climb(rows, start, "learn (start)");
+    double rank = result.value;
+    if (judge && std::isfinite(rank)) rank = try_on_more_rows(search, result.theta);
+    if (s > 0 && !(rank < best_rank)) continue;
+    best_rank = rank;
+    best = std::move(result);
+  }
+  search.report.restarts = search.options().restarts;
+  return best;
+}
+
+inference::LikelihoodValue value_of(const Search& search, const optim::MinimizeResult& best,
+                                    const inference::Observations& rows) {
+  const double entries = Search::entries(rows);
+  inference::LikelihoodValue out;
+  out.known = true;
+  out.value = out.low = out.high = -best.value * entries;
+  out.rows = rows.rows_before_merging();
+  out.method = out.rows == search.all().rows_before_merging() ? "cholesky" : "cholesky-subset";
+  out.gradient = -best.gradient * entries;
+  return out;
+}
+
+struct Climbed {
+  Vector theta;
+  inference::LikelihoodValue likelihood;
+};
+
+// The levels: exact evidences, by factorisations.
+Climbed climb_levels(Search& search, bool on_surrogate) {
+  const auto& levels = search.choice().levels;
+  auto rows = search.rows(levels.front());
+  auto best = best_start(search, rows, on_surrogate);
+  for (std::size_t i = 1; i < levels.size(); ++i) {
+    const Hint hint = hint_from(search, rows, levels[i], best.theta);
+    rows = search.rows(levels[i]);
+    best = search.climb(rows, best.theta, "learn", hint);
+  }
+  if (!std::isfinite(best.value))
+    throw Error(
+        "learning failed: the likelihood could not be evaluated at any start value; fix the "
+        "hyperparameters (`noise`, `lengthscale`) or scale the data");
+  if (rows.size() == search.all().size())
+    search.warm = search.last_warm_start();
+  else
+    search.tell(best.theta);
+  return {best.theta, value_of(search, best, rows)};
+}
+
+}  // namespace
+
+Learned train(const inference::Problem& start, const inference::Observations& rows,
+              const TrainingChoice& choice, const LearnRequest& request) {
+  const auto& trainer = trainers().find(choice.trainer);
+  if (const auto why = trainer.refusal(start); !why.empty()) throw InvalidArgument(why);
+  Search search(start, rows, choice, request);
+  Climbed reached{search.box().inside(start.log_parameters()), {}};
+  search.tell(reached.theta);
+  if (!choice.levels.empty()) reached = climb_levels(search, trainer.on_surrogate);
+  if (trainer.by_solves) {
+    reached.theta = trainer.run(search, reached.theta);
+    reached.likelihood = {};
+    reached.likelihood.method = "none";  // not of these values any more
+  }
+  search.finish();
+  auto problem = start;
+  problem.set_log_parameters(reached.theta);
+  const auto names = problem.parameter_names();
+  for (Index i = 0; i < reached.theta.size(); ++i)
+    if (search.box().hit(i, reached.theta(i)) != 0)
+      search.report.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
+  return {std::move(problem), std::move(search.report), std::move(reached.likelihood),
+          std::move(search.warm)};
+}
+
+Registry<TrainerInfo>& trainers() {
+  static Registry<TrainerInfo> all("training method", {
+                                                          exact_info(),
+                                                          lbfgs_info(),
+                                                          newton_info(),
+                                                          adam_info(),
+                                                          adagrad_info(),
+                                                          vecchia_info(),
+                                                      });
+  return all;
+}
+
+}  // namespace mercer::training

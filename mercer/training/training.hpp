@@ -1,0 +1,73 @@
+// Which hyperparameters: a search over the evidence of any inference method.
+//   1. Exact evidences, by factorisations: several starts on few rows, the best of them continued
+//   on
+//      more (the levels of the choice).
+//   2. The trainer of the choice on all rows that are learned from, by solves, where these are more
+//      than a factorisation is for.
+// Every exact evaluation goes through a replay log, and a trainer saves what its next step depends
+// on: a killed run resumes to the same bits.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "mercer/core/progress.hpp"
+#include "mercer/inference/inference.hpp"
+#include "mercer/training/options.hpp"
+#include "mercer/training/report.hpp"
+
+namespace mercer::training {
+
+/// What was planned.
+struct TrainingChoice {
+  std::string trainer = "exact";        // a name of the trainers' registry
+  Index rows = 0;                       // that are learned from in the end
+  std::vector<Index> levels = {};       // rows of the exact searches, in order; empty: none
+  inference::SystemChoice system = {};  // of the solves
+};
+
+/// Told of the values that a step has reached and the seconds until then, without its own.
+using StepObserver = std::function<void(const inference::Problem&, int step, double seconds)>;
+
+struct LearnRequest {
+  const TrainOptions& options;
+  std::uint64_t seed = 0;
+  std::uint64_t identity = 0;  // of the run (data and options); a checkpoint of another is refused
+  const ProgressCallback& progress;
+  const StepObserver& on_step;
+};
+
+struct Learned {
+  inference::Problem problem;
+  TrainReport report;
+  inference::LikelihoodValue likelihood;  // known when learning ended on all rows, exactly
+  inference::WarmStart warm_start;        // of the latent functions of all rows; or empty
+};
+
+/// Throws Interrupted during exact searches; stopped while it learns by solves it keeps what it has
+/// (Progress::ends_stage).
+Learned train(const inference::Problem& start, const inference::Observations& rows,
+              const TrainingChoice& choice, const LearnRequest& request);
+
+class Search;
+
+struct TrainerInfo {
+  std::string_view name;
+  std::string_view summary;  // for --help and docs
+  bool by_solves;            // goes on where exact evidences end
+  bool from_start_values;    // begins at the start values, as in the papers
+  bool on_surrogate;         // follows the Vecchia likelihood: starts are judged by that too
+  /// Why the trainer is not for this problem; empty when it is.
+  std::string (*refusal)(const inference::Problem& problem);
+  /// Goes on from `start` on the rows of the choice; the report of the search says how it ended.
+  Vector (*run)(Search& search, const Vector& start);
+};
+
+Registry<TrainerInfo>& trainers();
+
+/// With more parameters than this the noise of a few probes is too much for Newton's steps by
+/// solves, so that `auto` takes Adam, which averages it; and a Hessian is that of few rows.
+inline constexpr Index kMostNewtonParameters = 8;
+
+}  // namespace mercer::training
