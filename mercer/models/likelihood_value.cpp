@@ -14,7 +14,6 @@
 namespace mercer::models {
 namespace {
 
-using inference::OperatorKind;
 using inference::SolvePrecision;
 
 // Estimating a likelihood may take so many seconds, by its usual number of rounds.
@@ -32,9 +31,9 @@ LikelihoodValue unknown(std::string reason) {
 
 bool takes_too_long(const inference::Problem& problem, const inference::Observations& data,
                     Index probes) {
-  const double product =
-      inference::product_seconds(inference::nominal_speeds(problem.kernel, data.x.cols()),
-                                 data.size(), OperatorKind::tiled, SolvePrecision::mixed, probes);
+  const double product = inference::product_seconds(
+      inference::nominal_speeds(problem.kernel, data.x.cols()), data.size(),
+      operators::default_operator().name, SolvePrecision::mixed, probes);
   return kUsualRounds * product > kLongestLikelihood;
 }
 
@@ -128,8 +127,9 @@ LikelihoodValue estimate_likelihood(const inference::Problem& problem,
   if (takes_too_long(problem, data, options.probes))
     return unknown("on so many rows it would take too long");
   const linalg::Diagonal noise = data.noise.at(problem.noise());
-  const auto k = inference::make_operators(problem.kernel, data.x, OperatorKind::tiled,
-                                           precision_for(problem, data, noise));
+  const auto k =
+      inference::make_operators(problem.kernel, data.x, operators::default_operator().name,
+                                precision_for(problem, data, noise));
   const auto log_det = log_determinant(k, noise, options, progress);
   if (log_det.stop != StopReason::converged || !log_det.positive)
     return unknown("the solves that log|H| is estimated from did not converge");
