@@ -164,7 +164,7 @@ void put_method(Json& json, const models::Plan& plan, const preconditioners::Bui
 }
 
 std::string operator_name(const inference::SystemChoice& choice) {
-  return std::string(choice.solver == "cholesky" ? "stored" : to_string(choice.op));
+  return std::string(choice.solver == "cholesky" ? "stored" : choice.op);
 }
 
 Json gradient_steps_json(const std::vector<models::TrainStep>& history) {

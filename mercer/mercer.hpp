@@ -93,6 +93,7 @@
 // operators: K V without K, by SIMD tiles.
 #include "mercer/operators/cost.hpp"
 #include "mercer/operators/kernel_operator.hpp"
+#include "mercer/operators/registry.hpp"  // by the name that users type
 #include "mercer/operators/stored_operator.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 

@@ -2,7 +2,7 @@
 // method's own file describes it (`LikelihoodInfo poisson_info()`), one source of its room lists
 // these descriptions, and everything else (help, plan, comparisons, law tests) loops over the list.
 //
-//   Registry<LikelihoodInfo>& registry() {
+//   Registry<LikelihoodInfo>& likelihoods() {
 //     static Registry<LikelihoodInfo> all("likelihood", {gaussian_info(), poisson_info()});
 //     return all;
 //   }
@@ -56,6 +56,10 @@ class Registry {
 
   /// In the order of the list; entries added later follow.
   const std::list<Entry>& all() const { return entries_; }
+  using value_type = Entry;
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+  std::size_t size() const { return entries_.size(); }
 
   std::vector<std::string> names() const {
     std::vector<std::string> out;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "mercer/inference/speeds.hpp"
@@ -25,7 +26,7 @@ inline constexpr Index kAdaptiveMostNeighbours = 90;
 
 struct AdaptiveOptions {
   Speeds speeds;  // nominal ones: the choice may not depend on the clock
-  OperatorKind op = OperatorKind::tiled;
+  std::string op{operators::default_operator().name};
   SolvePrecision precision = SolvePrecision::float64;
   Index max_rank = kAdaptiveMaxRank;
   double expected_solves = 1;

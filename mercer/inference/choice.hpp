@@ -5,18 +5,21 @@
 #include <string>
 #include <string_view>
 
+#include "mercer/operators/registry.hpp"
 #include "mercer/preconditioners/preconditioner_info.hpp"
 
 namespace mercer::inference {
 
-/// How products with K are computed.
-enum class OperatorKind { tiled, stored };
 /// double: float64 products. mixed: float32 products inside, double refinement outside.
 /// single: float32 products only (the residual is still measured in double).
 enum class SolvePrecision { float64, mixed, float32 };
 
-std::string_view to_string(OperatorKind kind);
 std::string_view to_string(SolvePrecision precision);
+/// Of the products inside the iteration.
+inline operators::Precision product_precision(SolvePrecision precision) {
+  return precision == SolvePrecision::float64 ? operators::Precision::float64
+                                              : operators::Precision::float32;
+}
 
 struct SystemChoice {
   std::string solver = "cholesky";  // "cholesky" or a name of krylov's registry
@@ -24,7 +27,7 @@ struct SystemChoice {
   std::string preconditioner = "none";
   /// With "auto", `rank` is the largest that may be built (memory).
   preconditioners::PreconditionerOptions preconditioning;
-  OperatorKind op = OperatorKind::tiled;
+  std::string op{operators::default_operator().name};  // a name of the operators' registry
   SolvePrecision precision = SolvePrecision::float64;
   double tolerance = 1e-6;  // |b - H x| <= tolerance |b|, column by column
   int max_iterations = 1000;

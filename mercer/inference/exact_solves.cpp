@@ -7,8 +7,6 @@
 #include "mercer/inference/entries.hpp"
 #include "mercer/inference/gaussian_posterior.hpp"
 #include "mercer/krylov/registry.hpp"
-#include "mercer/operators/cost.hpp"
-#include "mercer/operators/stored_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "mercer/preconditioners/vecchia.hpp"
 
@@ -85,14 +83,14 @@ EvaluationCost cost(const CostSetting& s) {
                 kDerivativePasses * 0.5 * n * n * derivative +
                 n * static_cast<double>((m + 1) * (m + 1)) * derivative;
   // One set of operators for the estimate, one that the preconditioner may refer to.
-  out.bytes = 4 * operators::tiled_bytes(s.n, s.d, columns) + factor.peak_bytes +
-              krylov::solver(s.system.solver).bytes(s.n, columns, true) +
+  const auto operator_bytes = [&](const operators::OperatorInfo& op, operators::Precision p) {
+    return op.bytes(s.n, s.d, columns, p);
+  };
+  out.bytes = 2 * (operator_bytes(operators::default_operator(), operators::Precision::float64) +
+                   operator_bytes(operators::operators().find(s.system.op),
+                                  product_precision(s.system.precision))) +
+              factor.peak_bytes + krylov::solver(s.system.solver).bytes(s.n, columns, true) +
               8 * n * static_cast<double>(columns) * 8;
-  if (s.system.op == OperatorKind::stored)
-    out.bytes +=
-        2 * operators::StoredOperator::bytes(s.n, s.system.precision == SolvePrecision::float64
-                                                      ? operators::Precision::float64
-                                                      : operators::Precision::float32);
   if (s.system.preconditioner != "auto" && s.system.preconditioner != "none")
     out.bytes += preconditioners::preconditioner(s.system.preconditioner)
                      .cost(s.n, s.d, s.system.preconditioning)

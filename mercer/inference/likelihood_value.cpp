@@ -28,8 +28,9 @@ LikelihoodValue unknown(std::string reason) {
 }
 
 bool takes_too_long(const Problem& problem, const Observations& data, Index probes) {
-  const double product = product_seconds(nominal_speeds(problem.kernel, data.x.cols()), data.size(),
-                                         OperatorKind::tiled, SolvePrecision::mixed, probes);
+  const double product =
+      product_seconds(nominal_speeds(problem.kernel, data.x.cols()), data.size(),
+                      operators::default_operator().name, SolvePrecision::mixed, probes);
   return kUsualRounds * product > kLongestLikelihood;
 }
 
@@ -119,7 +120,7 @@ LikelihoodValue estimate_likelihood(const Problem& problem, const Observations& 
   if (takes_too_long(problem, data, options.probes))
     return unknown("on so many rows it would take too long");
   const linalg::Diagonal noise = data.noise.at(problem.noise());
-  const auto k = make_operators(problem.kernel, data.x, OperatorKind::tiled,
+  const auto k = make_operators(problem.kernel, data.x, operators::default_operator().name,
                                 precision_for(problem, data, noise));
   const auto log_det = log_determinant(k, noise, options, progress);
   if (log_det.stop != StopReason::converged || !log_det.positive)

@@ -5,6 +5,8 @@
 namespace mercer::inference {
 namespace {
 
+using operators::Precision;
+
 // Products of tall matrices run a little slower than a factorisation, vectors, sparse rows and
 // small matrices at perhaps a quarter of its speed.
 constexpr double kTallHandicap = 1.3;
@@ -27,16 +29,28 @@ Speeds nominal_speeds(const kernels::Kernel& kernel, Index d) {
   return speeds;
 }
 
-double product_seconds(const Speeds& speeds, Index n, OperatorKind op, SolvePrecision precision,
+double product_seconds(const Speeds& speeds, Index n, std::string_view op, SolvePrecision precision,
                        Index columns) {
-  const double pairs = static_cast<double>(n) * static_cast<double>(n);
-  const auto extra = static_cast<double>(columns - 1);
-  const bool single = precision != SolvePrecision::float64;
-  const double per_column = single ? speeds.column_seconds_single : speeds.column_seconds_double;
-  const double tiled = single ? speeds.pair_seconds_single : speeds.pair_seconds_double;
-  // A stored triangle is read once for both.
-  const double read = (single ? 2.0 : 4.0) / speeds.bandwidth;
-  return pairs * ((op == OperatorKind::stored ? read : tiled) + extra * per_column);
+  return operators::operators().find(op).product_seconds(speeds, n, columns,
+                                                         product_precision(precision));
+}
+
+double operator_build_seconds(const Speeds& speeds, Index n, std::string_view op,
+                              SolvePrecision precision) {
+  const auto p = product_precision(precision);
+  double seconds = operators::operators().find(op).build_seconds(speeds, n, p);
+  if (p == Precision::float32)
+    seconds += operators::default_operator().build_seconds(speeds, n, Precision::float64);
+  return seconds;
+}
+
+double operator_bytes(Index n, Index d, Index columns, std::string_view op,
+                      SolvePrecision precision) {
+  const auto& info = operators::operators().find(op);
+  if (precision == SolvePrecision::float64) return info.bytes(n, d, columns, Precision::float64);
+  // The two do not multiply at the same time.
+  return operators::default_operator().bytes(n, d, columns, Precision::float64) +
+         info.bytes(n, d, 0, Precision::float32);
 }
 
 double build_seconds(const Speeds& speeds, const preconditioners::Cost& cost, double product) {

@@ -8,21 +8,20 @@
 
 namespace mercer::inference {
 
-struct Speeds {
-  double pair_seconds_double = 0;  // one entry of K times one vector, tiled, all threads
-  double pair_seconds_single = 0;
-  double column_seconds_double = 0;  // each further right-hand side, per entry of K
-  double column_seconds_single = 0;
-  double flops = 1;      // of a Cholesky factorisation, per second
-  double bandwidth = 1;  // bytes read per second by all threads
-};
+using operators::Speeds;
 
 /// Of a typical machine with two cores.
 Speeds nominal_speeds(const kernels::Kernel& kernel, Index d);
 
-/// One product of K with `columns` vectors.
-double product_seconds(const Speeds& speeds, Index n, OperatorKind op, SolvePrecision precision,
+/// What make_operators (system.hpp) makes for the operator of this name: seconds of one product of
+/// the iteration with `columns` vectors, seconds to build, and bytes while it multiplies.
+double product_seconds(const Speeds& speeds, Index n, std::string_view op, SolvePrecision precision,
                        Index columns);
+double operator_build_seconds(const Speeds& speeds, Index n, std::string_view op,
+                              SolvePrecision precision);
+double operator_bytes(Index n, Index d, Index columns, std::string_view op,
+                      SolvePrecision precision);
+
 /// Building a preconditioner; `product` is the time of a product with one vector.
 double build_seconds(const Speeds& speeds, const preconditioners::Cost& cost, double product);
 /// Applying it to `columns` vectors.

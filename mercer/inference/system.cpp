@@ -6,14 +6,12 @@
 #include "mercer/krylov/kernel_cg.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/linear_operator.hpp"
-#include "mercer/operators/stored_operator.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
 
 namespace mercer::inference {
 namespace {
 
-using operators::KernelOperator;
 using operators::Precision;
 
 // Factors K + D; when rounding makes that impossible, adds the least jitter of a short
@@ -56,10 +54,6 @@ void measure(const Operators& k, const linalg::Diagonal& noise, ConstMatrixView 
 
 }  // namespace
 
-std::string_view to_string(OperatorKind kind) {
-  return kind == OperatorKind::tiled ? "tiled" : "stored";
-}
-
 std::string_view to_string(SolvePrecision precision) {
   switch (precision) {
     case SolvePrecision::float64:
@@ -72,17 +66,12 @@ std::string_view to_string(SolvePrecision precision) {
   return "unknown";
 }
 
-Operators make_operators(const kernels::Kernel& kernel, const Matrix& x, OperatorKind op,
+Operators make_operators(const kernels::Kernel& kernel, const Matrix& x, std::string_view op,
                          SolvePrecision precision) {
-  const auto make = [&](OperatorKind kind, Precision p) -> std::unique_ptr<KernelOperator> {
-    if (kind == OperatorKind::stored)
-      return std::make_unique<operators::StoredOperator>(kernel, x, p);
-    return std::make_unique<operators::TiledOperator>(kernel, x, p);
-  };
-  if (precision == SolvePrecision::float64) return {make(op, Precision::float64), nullptr};
-  // With float32 products the stored matrix is the float32 one; double products, few of them,
-  // are tiled.
-  return {make(OperatorKind::tiled, Precision::float64), make(op, Precision::float32)};
+  if (precision == SolvePrecision::float64)
+    return {operators::make(op, kernel, x, Precision::float64), nullptr};
+  return {operators::make(operators::default_operator().name, kernel, x, Precision::float64),
+          operators::make(op, kernel, x, Precision::float32)};
 }
 
 namespace {
@@ -217,7 +206,7 @@ RegularizedSystem::RegularizedSystem(const kernels::Kernel& kernel, linalg::Diag
   const Timer timer;
   // A factorisation needs products only to measure its residual.
   const bool direct = choice.solver == "cholesky";
-  auto k = make_operators(kernel, x, direct ? OperatorKind::tiled : choice.op,
+  auto k = make_operators(kernel, x, direct ? operators::default_operator().name : choice.op,
                           direct ? SolvePrecision::float64 : choice.precision);
   impl_->build(std::make_shared<const Operators>(std::move(k)), std::move(noise),
                std::move(choice));

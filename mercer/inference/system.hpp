@@ -1,5 +1,5 @@
 // H = K + D of one data set, D its noise, prepared once and solved many times: by Cholesky, or by a
-// Krylov method over a tiled or stored operator with a preconditioner, in double, mixed or single
+// Krylov method over an operator of the registry with a preconditioner, in double, mixed or single
 // precision. Every solve ends with the true residual in double precision.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "mercer/inference/choice.hpp"
 #include "mercer/kernels/kernel.hpp"
 #include "mercer/linalg/cholesky.hpp"
-#include "mercer/operators/kernel_operator.hpp"
+#include "mercer/operators/registry.hpp"
 
 namespace mercer::inference {
 
@@ -19,7 +19,9 @@ struct Operators {
   std::unique_ptr<operators::KernelOperator> exact;  // in double: the truth of every residual
   std::unique_ptr<operators::KernelOperator> fast;   // in float32, for mixed and single; else null
 };
-Operators make_operators(const kernels::Kernel& kernel, const Matrix& x, OperatorKind op,
+/// `op` is a name of the operators' registry. With float32 products it computes those of the
+/// iteration, and the default operator the few in double.
+Operators make_operators(const kernels::Kernel& kernel, const Matrix& x, std::string_view op,
                          SolvePrecision precision);
 
 /// What a solve did and how good its answer is.

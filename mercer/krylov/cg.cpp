@@ -21,4 +21,14 @@ double cg_flops(Index n, Index columns) {
   return 10.0 * static_cast<double>(n) * static_cast<double>(columns);
 }
 
+SolverInfo cg_info() {
+  return {.name = "cg",
+          .summary = "conjugate gradients",
+          .solve = cg,
+          .needs_positive_definite = true,
+          .flexible = false,
+          .bytes = cg_bytes,
+          .flops = cg_flops};
+}
+
 }  // namespace mercer::krylov

@@ -28,4 +28,6 @@ SolveResult cg(const linalg::LinearOperator& a, ConstMatrixView b, MatrixView x,
 double cg_bytes(Index n, Index columns, bool preconditioned);
 double cg_flops(Index n, Index columns);
 
+SolverInfo cg_info();
+
 }  // namespace mercer::krylov

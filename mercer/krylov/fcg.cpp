@@ -22,4 +22,14 @@ double fcg_flops(Index n, Index columns) {
   return (12 + 4.0 * default_window) * static_cast<double>(n) * static_cast<double>(columns);
 }
 
+SolverInfo fcg_info() {
+  return {.name = "fcg",
+          .summary = "flexible conjugate gradients: P may change from step to step",
+          .solve = fcg,
+          .needs_positive_definite = true,
+          .flexible = true,
+          .bytes = fcg_bytes,
+          .flops = fcg_flops};
+}
+
 }  // namespace mercer::krylov

@@ -30,4 +30,6 @@ SolveResult fcg(const linalg::LinearOperator& a, ConstMatrixView b, MatrixView x
 double fcg_bytes(Index n, Index columns, bool preconditioned);
 double fcg_flops(Index n, Index columns);
 
+SolverInfo fcg_info();
+
 }  // namespace mercer::krylov

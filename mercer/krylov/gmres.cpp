@@ -335,4 +335,24 @@ double gmres_flops(Index n, Index columns) {
   return per_row * static_cast<double>(n) * static_cast<double>(columns);
 }
 
+SolverInfo gmres_info() {
+  return {.name = "gmres",
+          .summary = "GMRES(30): for matrices that may be indefinite",
+          .solve = gmres,
+          .needs_positive_definite = false,
+          .flexible = false,
+          .bytes = gmres_bytes,
+          .flops = gmres_flops};
+}
+
+SolverInfo fgmres_info() {
+  return {.name = "fgmres",
+          .summary = "flexible GMRES(30): P may change from step to step",
+          .solve = fgmres,
+          .needs_positive_definite = false,
+          .flexible = true,
+          .bytes = fgmres_bytes,
+          .flops = gmres_flops};
+}
+
 }  // namespace mercer::krylov

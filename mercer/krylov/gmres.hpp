@@ -35,4 +35,7 @@ double gmres_bytes(Index n, Index columns, bool preconditioned);
 double fgmres_bytes(Index n, Index columns, bool preconditioned);
 double gmres_flops(Index n, Index columns);
 
+SolverInfo gmres_info();
+SolverInfo fgmres_info();
+
 }  // namespace mercer::krylov

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "mercer/core/history.hpp"
@@ -91,6 +92,23 @@ struct SolveResult {
   bool converged() const { return stop == StopReason::converged; }
   /// Every product, the preconditioner's own included.
   std::int64_t total_matvecs() const { return matvecs + inner_matvecs; }
+};
+
+using SolveFunction = SolveResult (*)(const linalg::LinearOperator& a, ConstMatrixView b,
+                                      MatrixView x, const SolverOptions& options,
+                                      const SolverContext& context);
+
+/// What a solver says of itself; each solver's file offers `SolverInfo NAME_info()`.
+struct SolverInfo {
+  std::string_view name;     // as the user types it
+  std::string_view summary;  // for --help and docs
+  SolveFunction solve;
+  bool needs_positive_definite;
+  bool flexible;                    // P may change from step to step
+  bool takes_low_precision = true;  // uses SolverContext::low_precision
+  /// Workspace in bytes, and flops per iteration besides products and preconditioner.
+  double (*bytes)(Index n, Index columns, bool preconditioned);
+  double (*flops)(Index n, Index columns);
 };
 
 /// The overall reason: converged when all are, otherwise the gravest (interrupted, breakdown,

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mercer/core/registry.hpp"
 #include "mercer/core/types.hpp"
 
 namespace mercer::likelihoods {
@@ -89,6 +90,6 @@ struct LikelihoodInfo {
   /// `options`: what follows the name and its colon, empty when nothing does.
   std::unique_ptr<Likelihood> (*make)(std::string_view options);
 };
-std::span<const LikelihoodInfo> likelihoods();
+Registry<LikelihoodInfo>& likelihoods();
 
 }  // namespace mercer::likelihoods

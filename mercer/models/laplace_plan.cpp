@@ -78,7 +78,7 @@ class LaplacePlanner {
     return make_plan(kernel_, noise_, x_, method, {}, PlanFor::solve);
   }
   Plan plan_with(const std::string& solver) const { return plan_with(solver, method_.op); }
-  void store_where_it_pays();
+  void take_operator_that_pays();
   void plan_solve();
   void bound_rank(inference::SystemChoice& choice);
   void plan_learning();
@@ -105,7 +105,7 @@ void LaplacePlanner::plan_solve() {
       refuse_memory(plan_, "a factorisation for every class", dense, "--solver cg or ");
     need(dense);
   } else {
-    store_where_it_pays();
+    take_operator_that_pays();
     bound_rank(plan_.system);
   }
   plan_.train_system = plan_.system;
@@ -116,43 +116,48 @@ void LaplacePlanner::plan_solve() {
   }
 }
 
-// Newton's method multiplies with K again and again, for all functions: with many inputs it is
-// quicker to store it than a plan for one solve knows.
-void LaplacePlanner::store_where_it_pays() {
-  if (method_.op != "auto" || plan_.system.op == inference::OperatorKind::stored) return;
+// Newton's method multiplies with K again and again, for all functions: an operator that costs more
+// to build pays sooner than a plan for one solve knows.
+void LaplacePlanner::take_operator_that_pays() {
+  if (method_.op != "auto") return;
   const auto speed = inference::nominal_speeds(kernel_, x_.cols());
-  const auto seconds = [&](inference::OperatorKind op) {
-    return kProductsPerStep *
-           inference::product_seconds(speed, n_, op, plan_.system.precision, functions_);
+  const auto precision = plan_.system.precision;
+  const auto build = [&](std::string_view op) {
+    return inference::operator_build_seconds(speed, n_, op, precision);
   };
-  const auto pairs = 0.5 * static_cast<double>(n_) * static_cast<double>(n_);
-  const double stored =
-      seconds(inference::OperatorKind::stored) + pairs * speed.pair_seconds_double;
-  if (kStoredHandicap * stored > seconds(inference::OperatorKind::tiled)) return;
-  const double bytes = stored_bytes(n_, plan_.system.precision);
+  const auto seconds = [&](std::string_view op) {
+    return build(op) +
+           kProductsPerStep * inference::product_seconds(speed, n_, op, precision, functions_);
+  };
   const double rest =
       vector_bytes(n_, functions_, trend_ + train_.probes) +
       low_rank_bytes(n_, functions_,
                      inference::laplace_rank(n_, method_.preconditioning.rank.value_or(1000)));
-  if (bytes > kMostStored || !fits(bytes + rest)) return;
-  const auto with = plan_with(plan_.system.solver, "stored");
-  const auto chosen = std::find_if(with.rows.begin(), with.rows.end(),
-                                   [](const PlanRow& row) { return row.chosen; });
-  if (with.system.op != inference::OperatorKind::stored || chosen == with.rows.end()) return;
-  for (auto& row : plan_.rows) row.chosen = row.method == chosen->method;
-  plan_.system = with.system;
-  plan_.seconds = with.seconds;
-  plan_.peak_bytes = std::max(plan_.peak_bytes, with.peak_bytes);
-  plan_.reason =
-      fmt::format("The run solves by {}: K is stored, as it is multiplied with again and again.",
-                  chosen->method);
+  for (const auto& op : operators::operators()) {
+    if (build(op.name) <= build(plan_.system.op) || !op.automatic.allowed ||
+        !operators::refusal(op, kernel_, n_, x_.cols()).empty() ||
+        op.automatic.least_gain * seconds(op.name) > seconds(plan_.system.op))
+      continue;
+    const double bytes = inference::operator_bytes(n_, x_.cols(), functions_, op.name, precision);
+    if (bytes > op.automatic.most_bytes || !fits(bytes + rest)) continue;
+    const auto with = plan_with(plan_.system.solver, std::string(op.name));
+    const auto chosen = std::find_if(with.rows.begin(), with.rows.end(),
+                                     [](const PlanRow& row) { return row.chosen; });
+    if (with.system.op != op.name || chosen == with.rows.end()) continue;
+    for (auto& row : plan_.rows) row.chosen = row.method == chosen->method;
+    plan_.system = with.system;
+    plan_.seconds = with.seconds;
+    plan_.peak_bytes = std::max(plan_.peak_bytes, with.peak_bytes);
+    plan_.reason = fmt::format(
+        "The run solves by {}: quickest, as K is multiplied with again and again.", chosen->method);
+  }
 }
 
 // The rank that fits beside the vectors of all functions.
 void LaplacePlanner::bound_rank(inference::SystemChoice& choice) {
   double vectors =
       vector_bytes(n_, functions_, trend_ + (train_.train == "none" ? 1 : train_.probes));
-  if (choice.op == inference::OperatorKind::stored) vectors += stored_bytes(n_, choice.precision);
+  vectors += inference::operator_bytes(n_, x_.cols(), functions_, choice.op, choice.precision);
   if (!fits(vectors)) refuse_memory(plan_, "a block of vectors for every class", vectors, "");
   need(vectors);
   if (choice.preconditioner != "auto") return;

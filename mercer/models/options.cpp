@@ -9,6 +9,7 @@
 #include "mercer/inference/mean_function.hpp"
 #include "mercer/kernels/registry.hpp"
 #include "mercer/krylov/registry.hpp"
+#include "mercer/operators/registry.hpp"
 #include "mercer/preconditioners/registry.hpp"
 
 namespace mercer::models {
@@ -71,13 +72,19 @@ std::vector<std::string> preconditioner_names() {
   return names;
 }
 
+std::vector<std::string> operator_names() {
+  std::vector<std::string> names = {"auto"};
+  for (const auto& entry : operators::operators()) names.emplace_back(entry.name);
+  return names;
+}
+
 void check(const MethodOptions& options) {
   validate(options);
   for (const double l : options.lengthscale)
     if (!Positive::holds(l))
       throw InvalidArgument(fmt::format("--lengthscale is {}, but must be positive", l));
   inference::mean_kind(options.mean);
-  check_choice("operator", options.op, {"auto", "tiled", "stored"});
+  check_choice("operator", options.op, operator_names());
   check_choice("precision", options.precision, {"auto", "double", "mixed", "single"});
   check_choice("solver", options.solver, solver_names());
   check_choice("preconditioner", options.preconditioner, preconditioner_names());
@@ -140,6 +147,12 @@ std::string describe_solvers() {
                      line("cholesky", "dense factorisation: direct, 8 N^2 bytes");
   for (const auto& entry : krylov::solvers()) text += line(entry.name, entry.summary);
   text += line("kcg", "kernel conjugate gradients in the function space, with a duality gap");
+  return text;
+}
+
+std::string describe_operators() {
+  std::string text = line("auto", "what the plan finds quickest");
+  for (const auto& entry : operators::operators()) text += line(entry.name, entry.summary);
   return text;
 }
 

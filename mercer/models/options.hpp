@@ -21,7 +21,7 @@ struct MethodOptions {
   std::optional<double> signal_variance;
   std::optional<double> noise;  // noise variance
   std::string mean = "zero";
-  std::string op = "auto";              // auto | tiled | stored
+  std::string op = "auto";              // auto, or a name of the operators' registry
   std::string precision = "auto";       // auto | double | mixed | single
   std::string solver = "auto";          // auto | cholesky | krylov's registry
   std::string preconditioner = "auto";  // auto | none | the preconditioners' registry
@@ -108,6 +108,7 @@ void check(const VarianceOptions& options);
 std::vector<std::string> variance_names();
 std::vector<std::string> solver_names();
 std::vector<std::string> preconditioner_names();
+std::vector<std::string> operator_names();
 /// The options of preconditioners that the user gave, landmarks and seed included.
 preconditioners::PreconditionerOptions given_preconditioning(const MethodOptions& options);
 /// The options that mean something for this preconditioner, or for "auto".
@@ -123,6 +124,7 @@ std::string iterative_solver(const std::string& asked, const std::string& precon
 
 /// One line per choice, for --help: "cg          conjugate gradients, ...".
 std::string describe_solvers();
+std::string describe_operators();
 std::string describe_preconditioners();
 std::string describe_kernels();
 

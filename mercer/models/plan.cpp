@@ -14,15 +14,12 @@
 #include "mercer/krylov/registry.hpp"
 #include "mercer/models/training_plan.hpp"
 #include "mercer/models/variance_plan.hpp"
-#include "mercer/operators/cost.hpp"
-#include "mercer/operators/stored_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "mercer/preconditioners/vecchia.hpp"
 
 namespace mercer::models {
 namespace {
 
-using inference::OperatorKind;
 using inference::SolvePrecision;
 using inference::SystemChoice;
 
@@ -66,6 +63,11 @@ bool asked(const std::string& option, std::string_view value) {
   return option == "auto" || option == value;
 }
 
+// A factorisation keeps K, as some operators do.
+bool allows_factor(const std::string& op) {
+  return op == "auto" || operators::operators().find(op).keeps_matrix;
+}
+
 double product_seconds(const Setting& p, const SystemChoice& choice, Index columns) {
   return inference::product_seconds(p.speed, p.n(), choice.op, choice.precision, columns);
 }
@@ -98,7 +100,7 @@ Candidate direct_candidate(const Setting& p, SystemChoice choice) {
     c.row.bytes += 16 * n * static_cast<double>(kDirectVarianceBlock);
     c.row.seconds += p.test_columns * n * n / p.speed.flops;
   }
-  c.row.allowed = asked(p.method.solver, "cholesky") && asked(p.method.op, "stored") &&
+  c.row.allowed = asked(p.method.solver, "cholesky") && allows_factor(p.method.op) &&
                   (p.method.precision == "auto" || p.method.precision == "double") &&
                   (p.method.preconditioner == "auto" || p.method.preconditioner == "none") &&
                   !p.method.preconditioning.rank;  // means a preconditioner, so an iterative solve
@@ -132,19 +134,15 @@ Candidate iterative_candidate(const Setting& p, SystemChoice choice) {
   const auto n = static_cast<double>(p.n());
   const auto columns = static_cast<double>(p.columns());
   Candidate c;
-  c.row.method = fmt::format("{} {} {}, {}", choice.solver, to_string(choice.op),
-                             to_string(choice.precision), choice.preconditioner);
+  c.row.method = fmt::format("{} {} {}, {}", choice.solver, choice.op, to_string(choice.precision),
+                             choice.preconditioner);
   // Beside the operator and the solver's workspace: right-hand sides, solutions and residuals.
   c.row.bytes =
-      operators::tiled_bytes(p.n(), p.d(), p.columns()) +
+      inference::operator_bytes(p.n(), p.d(), p.columns(), choice.op, choice.precision) +
       (choice.solver == "kcg" ? krylov::kernel_cg_bytes(p.n(), p.columns())
                               : krylov::solver(choice.solver)
                                     .bytes(p.n(), p.columns(), choice.preconditioner != "none")) +
       8 * n * columns * 3;
-  // Mixed precision keeps a float32 operator beside the one in double.
-  if (choice.precision != SolvePrecision::float64 && choice.op == OperatorKind::tiled)
-    c.row.bytes += operators::tiled_bytes(p.n(), p.d(), 0);
-  if (choice.op == OperatorKind::stored) c.row.bytes += stored_bytes(p.n(), choice.precision);
   const double iterations = guessed_iterations(p, choice);
   double build = 0, largest_bytes = 0;
   const double other_bytes = c.row.bytes;
@@ -156,7 +154,7 @@ Candidate iterative_candidate(const Setting& p, SystemChoice choice) {
     build = inference::build_seconds(p.speed, cost, product);
     per_iteration += inference::apply_seconds(p.speed, cost, product, p.columns());
   }
-  if (choice.op == OperatorKind::stored) build += 0.5 * n * n * p.speed.pair_seconds_double;
+  build += inference::operator_build_seconds(p.speed, p.n(), choice.op, choice.precision);
   c.row.build_seconds = build;
   c.row.seconds = build + iterations * per_iteration;
   c.row.note = fmt::format("about {:.0f} iterations", iterations);
@@ -165,12 +163,17 @@ Candidate iterative_candidate(const Setting& p, SystemChoice choice) {
         fmt::format(", up to {} if a larger rank pays", format_bytes(other_bytes + largest_bytes));
   if (p.purpose == PlanFor::predict)
     c.row.seconds = build + std::ceil(p.test_columns / columns) * iterations * per_iteration;
-  c.row.allowed = asked(p.method.solver, choice.solver) &&
-                  asked(p.method.op, to_string(choice.op)) &&
+  c.row.allowed = asked(p.method.solver, choice.solver) && asked(p.method.op, choice.op) &&
                   asked(p.method.precision, to_string(choice.precision)) &&
                   asked(p.method.preconditioner, choice.preconditioner);
   c.choice = std::move(choice);
   return c;
+}
+
+// Asked for, or one that `auto` may take and the mathematics allows.
+bool may_use(const operators::OperatorInfo& op, const Setting& p) {
+  return p.method.op == op.name ||
+         (op.automatic.allowed && operators::refusal(op, p.kernel, p.n(), p.d()).empty());
 }
 
 std::vector<Candidate> solve_candidates(const Setting& p) {
@@ -184,17 +187,18 @@ std::vector<Candidate> solve_candidates(const Setting& p) {
   base.solver = p.method.solver == "kcg" ? "kcg" : iterative_solver(p.method.solver, names.front());
   if (p.purpose == PlanFor::predict)
     base.expected_solves = std::ceil(p.test_columns / static_cast<double>(p.columns()));
-  for (const auto op : {OperatorKind::tiled, OperatorKind::stored}) {
+  for (const auto& op : operators::operators()) {
+    if (!may_use(op, p)) continue;
     for (const auto precision :
          {SolvePrecision::mixed, SolvePrecision::float64, SolvePrecision::float32}) {
       if (base.solver == "kcg" && precision != SolvePrecision::float64) continue;
       // Single precision cannot promise a tolerance: only on request.
       if (precision == SolvePrecision::float32 && p.method.precision != "single") continue;
-      if (precision != SolvePrecision::mixed && p.method.precision == "auto" &&
-          op == OperatorKind::stored && base.solver != "kcg")
+      if (precision != SolvePrecision::mixed && p.method.precision == "auto" && op.keeps_matrix &&
+          base.solver != "kcg")
         continue;
       for (const auto& name : names) {
-        base.op = op;
+        base.op = op.name;
         base.precision = precision;
         base.preconditioner = name;
         base.preconditioning = preconditioning_for(name, p.method);
@@ -205,9 +209,15 @@ std::vector<Candidate> solve_candidates(const Setting& p) {
   return out;
 }
 
-// A preconditioner that the mathematics does not allow for this kernel or these data.
+// An operator or a preconditioner that the mathematics does not allow for this kernel or these
+// data.
 void refuse_unsuitable(const MethodOptions& method, const kernels::Kernel& kernel,
                        ConstMatrixView x) {
+  if (method.op != "auto") {
+    const auto reason =
+        operators::refusal(operators::operators().find(method.op), kernel, x.rows(), x.cols());
+    if (!reason.empty()) throw InvalidArgument(fmt::format("`operator={}`: {}", method.op, reason));
+  }
   if (method.preconditioner == "auto") return;
   const auto& entry = preconditioners::preconditioner(method.preconditioner);
   if (entry.refusal == nullptr) return;
@@ -216,14 +226,15 @@ void refuse_unsuitable(const MethodOptions& method, const kernels::Kernel& kerne
     throw InvalidArgument(fmt::format("--preconditioner {}: {}", entry.name, reason));
 }
 
-// Seconds for comparing: storing K must pay clearly and stay small before `auto` does it.
+// Seconds for comparing: an operator states how clearly it must pay before `auto` takes it.
 // `auto` begins with plain iterations, so they alone are taken only where nothing else fits.
 double handicapped_seconds(const Candidate& c, const MethodOptions& method) {
   if (method.preconditioner == "auto" && c.choice.preconditioner == "none" &&
       c.choice.solver != "cholesky")
     return 1e30 + c.nominal_seconds;
-  if (c.choice.op != OperatorKind::stored || method.op == "stored") return c.nominal_seconds;
-  return c.row.bytes > kMostStored ? HUGE_VAL : kStoredHandicap * c.nominal_seconds;
+  if (c.choice.solver == "cholesky" || method.op == c.choice.op) return c.nominal_seconds;
+  const auto& rule = operators::operators().find(c.choice.op).automatic;
+  return c.row.bytes > rule.most_bytes ? HUGE_VAL : rule.least_gain * c.nominal_seconds;
 }
 
 // The candidate to take: the quickest that is allowed and fits; small problems are direct.
@@ -246,7 +257,7 @@ Candidate* best_candidate(std::vector<Candidate>& candidates, const Plan& plan,
 // Krylov methods take every operator, precision and preconditioner: only a factorisation is choosy.
 std::string conflict(const MethodOptions& method) {
   std::vector<std::string> others;
-  if (!asked(method.op, "stored")) others.push_back("--operator " + method.op);
+  if (!allows_factor(method.op)) others.push_back("--operator " + method.op);
   if (!asked(method.precision, "double")) others.push_back("--precision " + method.precision);
   if (!asked(method.preconditioner, "none"))
     others.push_back("--preconditioner " + method.preconditioner);
@@ -309,12 +320,6 @@ double plan_system(const Setting& p, Plan& plan) {
 }
 
 }  // namespace
-
-double stored_bytes(Index n, inference::SolvePrecision precision) {
-  return operators::StoredOperator::bytes(n, precision == SolvePrecision::float64
-                                                 ? operators::Precision::float64
-                                                 : operators::Precision::float32);
-}
 
 double base_bytes(Index n, Index d) {
   return kProgramBytes + 16.0 * static_cast<double>(n) * static_cast<double>(d + 1);

@@ -58,13 +58,6 @@ struct Plan {
 double base_bytes(Index n, Index d);
 /// --memory, or 80 % of what is free on top of that.
 double memory_budget(const MethodOptions& method, double base);
-/// K is kept in memory only up to this size unless the user asks for it.
-inline constexpr double kMostStored = 1073741824.0;
-/// ... and only when that is estimated to save a third of the time.
-inline constexpr double kStoredHandicap = 1.5;
-/// Of K stored as a solve of this precision wants it.
-double stored_bytes(Index n, inference::SolvePrecision precision);
-
 /// Below this many rows a factorisation takes about a second: nothing else is worth trying.
 inline constexpr Index kAlwaysDirect = 4000;
 

@@ -10,15 +10,12 @@
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/models/full_training.hpp"
-#include "mercer/operators/cost.hpp"
-#include "mercer/operators/stored_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "mercer/preconditioners/vecchia.hpp"
 
 namespace mercer::models {
 namespace {
 
-using inference::OperatorKind;
 using inference::SolvePrecision;
 using inference::SystemChoice;
 
@@ -72,7 +69,7 @@ SystemChoice learning_system(const Learning& p) {
   choice.precision = p.method.precision == "double"   ? SolvePrecision::float64
                      : p.method.precision == "single" ? SolvePrecision::float32
                                                       : SolvePrecision::mixed;
-  choice.op = p.method.op == "stored" ? OperatorKind::stored : OperatorKind::tiled;
+  if (p.method.op != "auto") choice.op = p.method.op;
   choice.max_iterations = p.method.max_iterations;
   return choice;
 }
@@ -118,14 +115,14 @@ PlanRow solves_row(const Learning& p, const TrainOptions& train, const SystemCho
   double bytes = descent ? 0.0 : approximations::VecchiaLikelihood::bytes(rows, p.d, s);
   if (gradients > 0) {
     // One set of operators for the estimate, one that the preconditioner may refer to.
-    bytes += 4 * operators::tiled_bytes(rows, p.d, columns) + cost.peak_bytes +
-             krylov::solver(choice.solver).bytes(rows, columns, true) +
+    const auto op_bytes = [&](const operators::OperatorInfo& op, operators::Precision precision) {
+      return op.bytes(rows, p.d, columns, precision);
+    };
+    bytes += 2 * (op_bytes(operators::default_operator(), operators::Precision::float64) +
+                  op_bytes(operators::operators().find(choice.op),
+                           inference::product_precision(choice.precision))) +
+             cost.peak_bytes + krylov::solver(choice.solver).bytes(rows, columns, true) +
              8 * n * static_cast<double>(columns) * 8;
-    if (choice.op == OperatorKind::stored)
-      bytes +=
-          2 * operators::StoredOperator::bytes(rows, choice.precision == SolvePrecision::float64
-                                                         ? operators::Precision::float64
-                                                         : operators::Precision::float32);
     if (choice.preconditioner != "auto" && choice.preconditioner != "none")
       bytes += preconditioners::preconditioner(choice.preconditioner)
                    .cost(rows, p.d, choice.preconditioning)

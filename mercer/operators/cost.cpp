@@ -4,28 +4,10 @@
 #include <limits>
 
 #include "mercer/core/rng.hpp"
-#include "mercer/core/threads.hpp"
 #include "mercer/core/timer.hpp"
-#include "mercer/operators/detail/packed_vectors.hpp"
-#include "mercer/operators/stored_operator.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
 namespace mercer::operators {
-
-double tiled_bytes(Index n, Index d, Index columns) {
-  const auto points = static_cast<double>(n + detail::kTile);
-  const auto inputs = static_cast<double>(d);
-  const auto stored = static_cast<double>(detail::stored_columns(detail::plan_chunks(columns)));
-  // Per point: inputs twice, position and vectors (in, out); boxes of tiles are small.
-  const double shared = points * (16 * inputs + 8 + 16 * stored + 16 * inputs / detail::kTile);
-  // Per thread: a block of rows and a panel of columns of every feature, strips, partial sums.
-  const double per_thread = (2.0 * 1024 + 512) * inputs * 8 + 512 * 64.0 * 8 + 512 * stored * 8;
-  return shared + num_threads() * per_thread;
-}
-
-double stored_bytes(Index n, Index d, Index columns, Precision precision) {
-  return tiled_bytes(n, d, columns) + StoredOperator::bytes(n, precision);
-}
 
 double measure_seconds_per_pair(const kernels::Kernel& kernel, ConstMatrixView sample_points,
                                 Precision precision, Index columns) {

@@ -32,6 +32,11 @@ class KernelOperator : public linalg::LinearOperator {
   virtual void apply_with_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
                                    VectorView gradient) const = 0;
 
+  /// out = K(at, X) v at new points: `at` is M x d, v is N x t, out is M x t. For predictions; it
+  /// is not counted in products(). Evaluated by tiles in this operator's precision unless the
+  /// operator knows a quicker way.
+  virtual void cross(ConstMatrixView at, ConstMatrixView v, MatrixView out) const;
+
   /// Single-column products done so far (a block of t columns counts t).
   std::int64_t products() const { return products_.load(); }
 

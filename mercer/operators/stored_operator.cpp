@@ -10,6 +10,7 @@
 #include "mercer/operators/detail/matrix.hpp"
 #include "mercer/operators/detail/product.hpp"
 #include "mercer/operators/detail/shapes.hpp"
+#include "mercer/operators/tiled_operator.hpp"
 
 namespace mercer::operators {
 namespace {
@@ -190,6 +191,36 @@ double StoredOperator::bytes(Index n, Precision precision) {
   const auto padded = static_cast<double>(tiles * detail::kTile);
   const double entries = padded * (padded + static_cast<double>(detail::kTile)) / 2;
   return entries * (precision == Precision::float32 ? 4.0 : 8.0);
+}
+
+OperatorInfo stored_info() {
+  return {.name = "stored",
+          .summary = "K is kept in memory: 4 N^2 bytes, or 2 N^2 with float32 products",
+          .make = [](const kernels::Kernel& kernel, const Matrix& x,
+                     Precision precision) -> std::unique_ptr<KernelOperator> {
+            return std::make_unique<StoredOperator>(kernel, x, precision);
+          },
+          .bytes =
+              [](Index n, Index d, Index columns, Precision precision) {
+                return tiled_bytes(n, d, columns) + StoredOperator::bytes(n, precision);
+              },
+          .product_seconds =
+              [](const Speeds& speeds, Index n, Index columns, Precision precision) {
+                const double pairs = static_cast<double>(n) * static_cast<double>(n);
+                // One triangle is read, and serves both.
+                const double read =
+                    (precision == Precision::float32 ? 2.0 : 4.0) / speeds.bandwidth;
+                return pairs *
+                       (read + static_cast<double>(columns - 1) * speeds.column_seconds(precision));
+              },
+          .build_seconds =
+              [](const Speeds& speeds, Index n, Precision) {
+                return 0.5 * static_cast<double>(n) * static_cast<double>(n) *
+                       speeds.pair_seconds_double;
+              },
+          // It must be estimated to save a third of the time, for at most 1 GiB.
+          .automatic = {.least_gain = 1.5, .most_bytes = 1073741824.0},
+          .keeps_matrix = true};
 }
 
 }  // namespace mercer::operators

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "mercer/operators/kernel_operator.hpp"
+#include "mercer/operators/operator_info.hpp"
 
 namespace mercer::operators {
 
@@ -29,5 +29,7 @@ class StoredOperator final : public KernelOperator {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+OperatorInfo stored_info();
 
 }  // namespace mercer::operators

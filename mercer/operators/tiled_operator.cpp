@@ -7,6 +7,7 @@
 #include "mercer/core/threads.hpp"
 #include "mercer/operators/detail/gradient.hpp"
 #include "mercer/operators/detail/matrix.hpp"
+#include "mercer/operators/detail/packed_vectors.hpp"
 #include "mercer/operators/detail/product.hpp"
 #include "mercer/operators/detail/shapes.hpp"
 
@@ -58,6 +59,36 @@ void TiledOperator::apply_with_gradient(ConstMatrixView u, ConstMatrixView v, Ma
   detail::check_product_with_gradient("tiled product with gradient", size(), u, v, kv);
   detail::product_with_gradient(impl_->program, impl_->sorted, u, v, kv, gradient);
   count_products(v.cols());
+}
+
+double tiled_bytes(Index n, Index d, Index columns) {
+  const auto points = static_cast<double>(n + detail::kTile);
+  const auto inputs = static_cast<double>(d);
+  const auto stored = static_cast<double>(detail::stored_columns(detail::plan_chunks(columns)));
+  // Per point: inputs twice, position and vectors (in, out); boxes of tiles are small.
+  const double shared = points * (16 * inputs + 8 + 16 * stored + 16 * inputs / detail::kTile);
+  // Per thread: a block of rows and a panel of columns of every feature, strips, partial sums.
+  const double per_thread = (2.0 * 1024 + 512) * inputs * 8 + 512 * 64.0 * 8 + 512 * stored * 8;
+  return shared + num_threads() * per_thread;
+}
+
+OperatorInfo tiled_info() {
+  return {.name = "tiled",
+          .summary = "entries of K are evaluated again for every product: O(N d) memory",
+          .make = [](const kernels::Kernel& kernel, const Matrix& x,
+                     Precision precision) -> std::unique_ptr<KernelOperator> {
+            return std::make_unique<TiledOperator>(kernel, x, precision);
+          },
+          .bytes = [](Index n, Index d, Index columns,
+                      Precision) { return tiled_bytes(n, d, columns); },
+          .product_seconds =
+              [](const Speeds& speeds, Index n, Index columns, Precision precision) {
+                const double pairs = static_cast<double>(n) * static_cast<double>(n);
+                return pairs *
+                       (speeds.pair_seconds(precision) +
+                        static_cast<double>(columns - 1) * speeds.column_seconds(precision));
+              },
+          .build_seconds = [](const Speeds&, Index, Precision) { return 0.0; }};
 }
 
 void cross_apply(const kernels::Kernel& kernel, ConstMatrixView a, ConstMatrixView x,

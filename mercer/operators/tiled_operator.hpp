@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "mercer/operators/kernel_operator.hpp"
+#include "mercer/operators/operator_info.hpp"
 
 namespace mercer::operators {
 
@@ -28,6 +28,13 @@ class TiledOperator final : public KernelOperator {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+OperatorInfo tiled_info();
+
+/// Bytes of a TiledOperator of n points in d inputs while it multiplies `columns` vectors:
+/// points twice (the caller's order and sorted), vectors and sums in sorted order, and each
+/// thread's tiles.
+double tiled_bytes(Index n, Index d, Index columns);
 
 /// out = K(a, x) v, streamed over blocks of rows of a; a is M x d, v is N x t, out is M x t.
 /// K(a, x) is never stored.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/preconditioners/block_jacobi.hpp"
@@ -32,10 +30,12 @@ PreconditionerInfo none_info() {
           .cost = [](Index, Index, const PreconditionerOptions&) { return Cost{}; }};
 }
 
+}  // namespace
+
 // "none" first; the rest from the simplest to the default.
-const auto& registry() {
-  static const std::array all = {
-      // clang-format off
+Registry<PreconditionerInfo>& preconditioners() {
+  // clang-format off
+  static Registry<PreconditionerInfo> all("preconditioner", {
       none_info(),
       jacobi_info(),
       block_jacobi_info(),
@@ -52,22 +52,9 @@ const auto& registry() {
       rpcholesky_info(),
       vecchia_info(),
       hybrid_info(),
-      // clang-format on
-  };
+  });
+  // clang-format on
   return all;
-}
-
-}  // namespace
-
-std::span<const PreconditionerInfo> preconditioners() { return registry(); }
-
-const PreconditionerInfo& preconditioner(std::string_view name) {
-  std::string names;
-  for (const auto& info : registry()) {
-    if (info.name == name) return info;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
-  }
-  throw InvalidArgument(fmt::format("there is no preconditioner '{}'; there are: {}", name, names));
 }
 
 void check(const PreconditionerInfo& info, PreconditionerOptions options) {

@@ -2,16 +2,18 @@
 // line in registry.cpp and a test; the laws in tests/preconditioners/registry_test.cpp do the rest.
 #pragma once
 
-#include <span>
 #include <string_view>
 
+#include "mercer/core/registry.hpp"
 #include "mercer/preconditioners/preconditioner_info.hpp"
 
 namespace mercer::preconditioners {
 
-std::span<const PreconditionerInfo> preconditioners();
+Registry<PreconditionerInfo>& preconditioners();
 /// Throws InvalidArgument that lists the names there are.
-const PreconditionerInfo& preconditioner(std::string_view name);
+inline const PreconditionerInfo& preconditioner(std::string_view name) {
+  return preconditioners().find(name);
+}
 
 /// Throws InvalidArgument when an option is set that this preconditioner does not take.
 void check(const PreconditionerInfo& info, PreconditionerOptions options);

@@ -6,7 +6,6 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/krylov/cg.hpp"
-#include "mercer/operators/cost.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
 namespace mercer::preconditioners {

@@ -13,15 +13,12 @@
 #include "mercer/inference/adaptive.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/cholesky.hpp"
-#include "mercer/operators/cost.hpp"
-#include "mercer/operators/stored_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "mercer/studies/compare_methods.hpp"
 
 namespace mercer::studies {
 namespace {
 
-using inference::OperatorKind;
 using inference::Operators;
 using inference::SolvePrecision;
 using inference::SystemChoice;
@@ -88,35 +85,55 @@ class Comparison {
   }
 
  private:
+  // K is kept, within the limits of the operator and without taking most of the memory.
+  bool keeps_within(const operators::OperatorInfo& op, Precision precision, double room) const {
+    return op.keeps_matrix &&
+           op.bytes(result_.n, result_.d, 0, precision) <= std::min(op.automatic.most_bytes, room);
+  }
+
+  // All methods share one K and multiply with it again and again, so `auto` takes an operator that
+  // keeps K if there is room for one.
+  const operators::OperatorInfo& shared_operator(Precision precision, double room) const {
+    if (options_.method.op != "auto") return operators::operators().find(options_.method.op);
+    for (const auto& op : operators::operators())
+      if (op.automatic.allowed && keeps_within(op, precision, room) &&
+          operators::refusal(op, *kernel_, result_.n, result_.d).empty())
+        return op;
+    return operators::default_operator();
+  }
+
+  // Unless asked otherwise: double when K is kept in double, else mixed.
+  SolvePrecision shared_precision(double room) const {
+    const auto& asked = options_.method.precision;
+    if (asked == "single") return SolvePrecision::float32;
+    if (asked == "mixed") return SolvePrecision::mixed;
+    if (asked == "double") return SolvePrecision::float64;
+    return keeps_within(shared_operator(Precision::float64, room), Precision::float64, room)
+               ? SolvePrecision::float64
+               : SolvePrecision::mixed;
+  }
+
   void choose_operator() {
     const Index n = result_.n;
     const double base = models::base_bytes(n, result_.d);
     budget_ = models::memory_budget(options_.method, base);
-    const auto stored = [&](Precision p) { return operators::StoredOperator::bytes(n, p); };
-    const double room = std::min(models::kMostStored, 0.4 * (budget_ - base));
-    const auto& m = options_.method;
-    precision_ = m.precision == "single"                                 ? SolvePrecision::float32
-                 : m.precision == "mixed"                                ? SolvePrecision::mixed
-                 : m.precision == "double"                               ? SolvePrecision::float64
-                 : stored(Precision::float64) <= room && m.op != "tiled" ? SolvePrecision::float64
-                                                                         : SolvePrecision::mixed;
-    const auto kept =
-        precision_ == SolvePrecision::float64 ? Precision::float64 : Precision::float32;
-    op_ = m.op == "stored" || (m.op == "auto" && stored(kept) <= room) ? OperatorKind::stored
-                                                                       : OperatorKind::tiled;
-    if (op_ == OperatorKind::stored && base + stored(kept) > budget_)
-      throw DoesNotFit(fmt::format("--operator stored keeps {} for {} rows, but --memory leaves {}",
-                                   format_bytes(stored(kept)), n, format_bytes(budget_ - base)));
-    in_use_ =
-        base + operators::tiled_bytes(n, result_.d, 1) + krylov::solver("cg").bytes(n, 1, true);
-    if (precision_ != SolvePrecision::float64) in_use_ += operators::tiled_bytes(n, result_.d, 0);
-    if (op_ == OperatorKind::stored) in_use_ += stored(kept);
+    const double room = 0.4 * (budget_ - base);
+    precision_ = shared_precision(room);
+    const auto& op = shared_operator(inference::product_precision(precision_), room);
+    const auto reason = operators::refusal(op, *kernel_, n, result_.d);
+    if (!reason.empty()) throw InvalidArgument(fmt::format("`operator={}`: {}", op.name, reason));
+    op_ = op.name;
+    const double bytes = inference::operator_bytes(n, result_.d, 1, op_, precision_);
+    if (base + bytes > budget_ && op_ != operators::default_operator().name)
+      throw DoesNotFit(fmt::format("`operator={}` takes {} for {} rows, but `memory` leaves {}",
+                                   op_, format_bytes(bytes), n, format_bytes(budget_ - base)));
+    in_use_ = base + bytes + krylov::solver("cg").bytes(n, 1, true);
     if (in_use_ > budget_)
       throw DoesNotFit(
-          fmt::format("a comparison on {} rows needs {} at least, but --memory is {}; "
-                      "allow more, or take fewer --rows",
+          fmt::format("a comparison on {} rows needs {} at least, but `memory` is {}; "
+                      "allow more, or take fewer `rows`",
                       n, format_bytes(in_use_), format_bytes(budget_)));
-    result_.op = to_string(op_);
+    result_.op = op_;
     result_.precision = to_string(precision_);
   }
 
@@ -274,7 +291,7 @@ class Comparison {
   inference::Speeds speeds_;
   double budget_ = 0;
   double in_use_ = 0;  // program, data, operators and plain CG
-  OperatorKind op_ = OperatorKind::tiled;
+  std::string op_;
   SolvePrecision precision_ = SolvePrecision::float64;
   CompareResult result_;
 };

@@ -32,6 +32,9 @@ TEST(Registry, FindsEntriesByNameAndKeepsTheirOrder) {
   EXPECT_EQ(registry.names(), (std::vector<std::string>{"square", "triangle"}));
   EXPECT_EQ(registry.all().front().name, "square");
   EXPECT_EQ(registry.find("triangle").corners, 3);
+  int corners = 0;
+  for (const auto& shape : registry) corners += shape.corners;
+  EXPECT_EQ(corners, 7);
   EXPECT_TRUE(registry.contains("square"));
   EXPECT_FALSE(registry.contains("squar"));
 }

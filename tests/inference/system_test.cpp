@@ -34,7 +34,7 @@ struct Small {
 struct Case {
   const char* solver;
   const char* preconditioner;
-  OperatorKind op;
+  std::string op;
   SolvePrecision precision;
 };
 
@@ -70,15 +70,14 @@ TEST_P(EverySystem, ReachesItsToleranceInTrueResidual) {
 INSTANTIATE_TEST_SUITE_P(
     Methods, EverySystem,
     ::testing::Combine(
-        ::testing::Values(
-            Case{"cholesky", "none", OperatorKind::tiled, SolvePrecision::float64},
-            Case{"cg", "none", OperatorKind::tiled, SolvePrecision::float64},
-            Case{"cg", "jacobi", OperatorKind::tiled, SolvePrecision::float64},
-            Case{"cg", "pivoted-cholesky", OperatorKind::tiled, SolvePrecision::float64},
-            Case{"cg", "pivoted-cholesky", OperatorKind::tiled, SolvePrecision::mixed},
-            Case{"cg", "pivoted-cholesky", OperatorKind::stored, SolvePrecision::float64},
-            Case{"cg", "auto", OperatorKind::tiled, SolvePrecision::mixed},
-            Case{"cg", "none", OperatorKind::stored, SolvePrecision::mixed}),
+        ::testing::Values(Case{"cholesky", "none", "tiled", SolvePrecision::float64},
+                          Case{"cg", "none", "tiled", SolvePrecision::float64},
+                          Case{"cg", "jacobi", "tiled", SolvePrecision::float64},
+                          Case{"cg", "pivoted-cholesky", "tiled", SolvePrecision::float64},
+                          Case{"cg", "pivoted-cholesky", "tiled", SolvePrecision::mixed},
+                          Case{"cg", "pivoted-cholesky", "stored", SolvePrecision::float64},
+                          Case{"cg", "auto", "tiled", SolvePrecision::mixed},
+                          Case{"cg", "none", "stored", SolvePrecision::mixed}),
         ::testing::Bool()));
 
 TEST(RegularizedSystem, SinglePrecisionDoesNotClaimWhatItCannotShow) {

@@ -63,7 +63,7 @@ TEST(Plan, HonoursWhatTheUserAskedFor) {
   const auto plan = plan_for(500, method, PlanFor::solve);
   EXPECT_EQ(plan.system.solver, "cg");
   EXPECT_EQ(plan.system.preconditioner, "jacobi");
-  EXPECT_EQ(plan.system.op, inference::OperatorKind::stored);
+  EXPECT_EQ(plan.system.op, "stored");
   EXPECT_EQ(plan.system.precision, inference::SolvePrecision::float64);
 }
 

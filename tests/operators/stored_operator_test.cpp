@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "mercer/core/threads.hpp"
-#include "mercer/operators/cost.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 #include "tests/operators/reference.hpp"
 
@@ -85,7 +84,8 @@ TEST(Cost, FormulasAndMeasurement) {
   EXPECT_LE(StoredOperator::bytes(1000, Precision::float64), 5e6);
   EXPECT_DOUBLE_EQ(StoredOperator::bytes(1000, Precision::float32),
                    StoredOperator::bytes(1000, Precision::float64) / 2);
-  EXPECT_LT(tiled_bytes(100000, 8, 1), 0.01 * stored_bytes(100000, 8, 1, Precision::float32));
+  EXPECT_LT(tiled_bytes(100000, 8, 1),
+            0.01 * stored_info().bytes(100000, 8, 1, Precision::float32));
   const auto kernel = some_kernel("rbf", 3);
   const double seconds =
       measure_seconds_per_pair(kernel, random_matrix(3000, 3, 1), Precision::float32, 1);

@@ -216,8 +216,8 @@ TEST_P(Preconditioners, OptionsItDoesNotTakeAreRefused) {
 }
 
 std::vector<PreconditionerInfo> all_but_none() {
-  const auto all = preconditioners();
-  return {all.begin() + 1, all.end()};
+  const auto& all = preconditioners();
+  return {std::next(all.begin()), all.end()};
 }
 
 std::string test_name(const ::testing::TestParamInfo<Case>& test) {

@@ -8,7 +8,7 @@
 #include "mercer/data/simulate.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/models/solve.hpp"
-#include "mercer/operators/cost.hpp"
+#include "mercer/operators/tiled_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
 
 namespace mercer::studies {
