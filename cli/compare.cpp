@@ -111,8 +111,8 @@ void add_options(Arguments& arguments, Flags& flags) {
   add_preconditioning_options(arguments, method);
   add_limit_options(arguments, method);
   add_run_options(arguments, flags.run);
-  arguments.appendix("Solvers", models::describe_solvers());
-  arguments.appendix("Preconditioners", models::describe_preconditioners());
+  arguments.appendix("Solvers", planning::describe_solvers());
+  arguments.appendix("Preconditioners", planning::describe_preconditioners());
 }
 
 }  // namespace

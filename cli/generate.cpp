@@ -17,7 +17,7 @@
 #include "mercer/data/csv_writer.hpp"
 #include "mercer/data/simulate.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
-#include "mercer/models/options.hpp"
+#include "mercer/models/names.hpp"
 #include "mercer/studies/simulate.hpp"
 
 namespace mercer::cli {

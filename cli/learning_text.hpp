@@ -5,7 +5,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/console.hpp"
-#include "mercer/models/plan.hpp"
+#include "mercer/models/names.hpp"
 #include "mercer/training/report.hpp"
 
 namespace mercer::cli {

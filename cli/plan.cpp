@@ -19,9 +19,7 @@ struct PlanCommand {
   std::string verb = "fit";
 
   models::PlanFor purpose() const {
-    return verb == "fit"     ? models::PlanFor::fit
-           : verb == "solve" ? models::PlanFor::solve
-                             : models::PlanFor::predict;
+    return verb == "predict" ? models::PlanFor::predict : models::PlanFor::solve;
   }
 };
 
@@ -100,9 +98,9 @@ models::Plan make_plan(PlanCommand& command, const Arguments& arguments, const d
   }
   const auto& method = fit.fit.method;
   const auto [scaling, rows] = models::scale(data, !fit.data.raw_scale);
-  const auto problem = models::start_problem(method, data.schema, rows.x, rows.y);
-  return models::make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(), rows.x,
-                           method, fit.fit.train, command.purpose());
+  const auto problem = models::start_problem(method, data.schema, rows.x, rows.target());
+  return planning::make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(), rows.x,
+                             method, command.purpose());
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ void add_predict_options(Arguments& arguments, PredictCommand& command) {
   arguments.group("Method");
   add_variance_options(arguments, command.options.variance);
   arguments.option("--solver", "NAME", command.options.solver,
-                   fmt::format("for variances: {}", fmt::join(models::solver_names(), " | ")));
+                   fmt::format("for variances: {}", fmt::join(planning::solver_names(), " | ")));
   arguments.option("--tolerance", "E", command.options.tolerance,
                    "of iterative variance solves [default: from the noise]");
   arguments.bytes("--memory", command.options.memory,

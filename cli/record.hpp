@@ -8,7 +8,7 @@
 #include "mercer/data/dataset.hpp"
 #include "mercer/models/hyperparameters.hpp"
 #include "mercer/models/kernel_machine.hpp"
-#include "mercer/models/plan.hpp"
+#include "mercer/models/names.hpp"
 #include "mercer/training/report.hpp"
 
 namespace mercer::cli {

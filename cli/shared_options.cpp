@@ -126,14 +126,14 @@ void add_method_options(Arguments& arguments, models::MethodOptions& options, bo
   arguments.option("--operator", "NAME", options.op, "auto | tiled | stored: how K v is computed");
   arguments.option("--precision", "NAME", options.precision, "auto | double | mixed | single");
   arguments.option("--solver", "NAME", options.solver,
-                   fmt::format("{}", fmt::join(models::solver_names(), " | ")));
+                   fmt::format("{}", fmt::join(planning::solver_names(), " | ")));
   arguments.option("--preconditioner", "NAME", options.preconditioner,
-                   fmt::format("{}", fmt::join(models::preconditioner_names(), " | ")));
+                   fmt::format("{}", fmt::join(planning::preconditioner_names(), " | ")));
   add_preconditioning_options(arguments, options);
   add_limit_options(arguments, options);
-  arguments.appendix("Kernels", models::describe_kernels());
-  arguments.appendix("Solvers", models::describe_solvers());
-  arguments.appendix("Preconditioners", models::describe_preconditioners());
+  arguments.appendix("Kernels", planning::describe_kernels());
+  arguments.appendix("Solvers", planning::describe_solvers());
+  arguments.appendix("Preconditioners", planning::describe_preconditioners());
 }
 
 void add_train_options(Arguments& arguments, models::TrainOptions& options) {

@@ -8,7 +8,7 @@
 #include "cli/arguments.hpp"
 #include "cli/console.hpp"
 #include "mercer/data/dataset.hpp"
-#include "mercer/models/options.hpp"
+#include "mercer/models/names.hpp"
 
 namespace mercer::cli {
 

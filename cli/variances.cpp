@@ -23,7 +23,7 @@ void add_variance_options(Arguments& arguments, models::VarianceOptions& options
   arguments.option("--variance", "HOW", options.method,
                    fmt::format("{}:\nof f, by one solve a row, or approximate with the error "
                                "measured;\nauto is exact while that is affordable, else vecchia",
-                               fmt::join(models::variance_names(), " | ")));
+                               fmt::join(planning::variance_names(), " | ")));
   arguments.option("--neighbours", "m", options.neighbours,
                    "vecchia: training points that a row is conditioned on\n[default: 100]");
   arguments.option("--check-rows", "R", options.check_rows,

@@ -10,21 +10,21 @@
 #include "mercer/studies/simulate.hpp"  // draws from a Gaussian process
 
 // models: from a table to certified predictions.
-#include "mercer/data/array_file.hpp"         // the container behind model files
+#include "mercer/core/version.hpp"
+#include "mercer/data/array_file.hpp"           // the container behind model files
 #include "mercer/models/class_scores.hpp"       // error rate, nll, brier, auc, calibration
 #include "mercer/models/classes.hpp"            // which classes a target has
 #include "mercer/models/fit.hpp"                // fit: from data to a certified model
 #include "mercer/models/hyperparameters.hpp"    // in the units of the data
 #include "mercer/models/kernel_machine.hpp"     // KernelMachine: a fitted model, its file
 #include "mercer/models/merging.hpp"            // rows with the same inputs become one
-#include "mercer/models/options.hpp"            // what a user may ask for
-#include "mercer/models/plan.hpp"               // what a run would cost, before it starts
 #include "mercer/models/prediction_scores.hpp"  // scores of numbers and of classes
 #include "mercer/models/predictor.hpp"          // Predictor: numbers and probabilities
 #include "mercer/models/scores.hpp"             // rmse, nll, crps, coverage
 #include "mercer/models/sd_error.hpp"           // the measured error of approximate variances
 #include "mercer/models/solve.hpp"              // one system with fixed hyperparameters
-#include "mercer/core/version.hpp"
+#include "mercer/planning/options.hpp"          // what a user may ask for
+#include "mercer/planning/plan.hpp"             // what a run would cost, before it starts
 
 // data: CSV in and out, columns and categories, scaling, splits, simulated data.
 #include "mercer/data/byte_sink.hpp"

@@ -5,19 +5,14 @@
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
-#include "mercer/models/fit_method.hpp"
-#include "mercer/models/model_parts.hpp"
 #include "mercer/core/version.hpp"
+#include "mercer/inference/inference.hpp"
+#include "mercer/models/model_parts.hpp"
+#include "mercer/models/task.hpp"
+#include "mercer/training/training.hpp"
 
 namespace mercer::models {
 namespace {
-
-std::unique_ptr<FitMethod> make_method(const data::Dataset& data, const FitOptions& options) {
-  check(options.method);
-  check(options.train);
-  return likelihoods::make(options.likelihood)->gaussian_noise() ? make_exact_fit(data, options)
-                                                                 : make_laplace_fit(data, options);
-}
 
 // What a checkpoint must have been made from to be resumed: data and everything that steers.
 std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options, const Plan& plan) {
@@ -60,18 +55,38 @@ nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
            likelihood.known ? nlohmann::json(likelihood.value) : nlohmann::json(nullptr)}};
 }
 
-KernelMachine machine(const data::Dataset& data, const FitOptions& options, const FitMethod& method,
-                      const inference::Problem& problem, Posterior posterior) {
+// A step of learning is scored with no more digits than a picture shows.
+constexpr double kWatchingTolerance = 1e-3;
+
+KernelMachine machine(const data::Dataset& data, const FitOptions& options, const Task& task,
+                      const inference::Problem& problem, inference::Posterior posterior) {
   KernelMachine model;
   model.schema = data.schema;
-  model.scaling = method.scaling;
+  model.scaling = task.scaling;
   model.classes = options.classes;
   model.problem = problem;
   model.functions = std::move(posterior.functions);
   model.certificate = std::move(posterior.certificate);
+  model.certificate.mean_error_bound =
+      task.scaling.unscale_width(model.certificate.mean_error_bound);
   model.method = options.method;
   model.mean_only = options.mean_only;
   return model;
+}
+
+Plan plan_task(const Task& task, const FitOptions& options) {
+  auto plan =
+      planning::plan_fit(task.start, task.system_noise, task.rows, options.method, options.train);
+  // Refuses a solver that this model cannot have.
+  inference::posterior_method(task.start, task.rows, plan.system.solver);
+  return plan;
+}
+
+std::unique_ptr<inference::Inference> posterior_method(const Task& task, const FitOptions& options,
+                                                       const Plan& plan) {
+  return inference::make(inference::posterior_method(task.start, task.rows, plan.system.solver),
+                         task.start,
+                         {.rows = task.rows, .system = plan.system, .seed = options.method.seed});
 }
 
 Scores score(KernelMachine model, const Validation& validation) {
@@ -87,34 +102,45 @@ Scores score(KernelMachine model, const Validation& validation) {
   return scores.scores();
 }
 
+// Tells the validation of every step: the posterior at its values, scored.
+training::StepObserver watcher(const data::Dataset& data, const FitOptions& options,
+                               const Task& task, inference::Inference& method,
+                               const Validation* validation) {
+  if (validation == nullptr) return {};
+  return [&, validation](const inference::Problem& here, int step, double seconds) {
+    const double tolerance = std::max(options.method.tolerance, kWatchingTolerance);
+    auto model = machine(data, options, task, here, method.posterior(here, {tolerance}, {}));
+    model.x = task.rows.x;
+    validation->on_step({step, seconds, score(std::move(model), *validation)});
+  };
+}
+
 }  // namespace
 
 FitResult fit(const data::Dataset& data, const FitOptions& options,
               const ProgressCallback& progress, const Validation* validation) {
   const Timer timer;
-  const auto method = make_method(data, options);
+  auto task = make_task(data, options);
   FitResult result;
-  result.plan = method->plan;
-  result.warnings = method->warnings;
-  result.merged_rows = method->merged_rows;
-  auto problem = method->start;
-  if (result.plan.trains) {
-    StepObserver on_step;
-    if (validation != nullptr)
-      on_step = [&](const inference::Problem& here, int step, double seconds) {
-        auto model =
-            machine(data, options, *method, here, method->posterior(here, {.watching = true}, {}));
-        model.x = method->points();
-        validation->on_step({step, seconds, score(std::move(model), *validation)});
-      };
-    auto learned = method->learn({options.train, options.method.seed,
-                                  run_identity(data, options, result.plan), progress, on_step});
+  result.plan = plan_task(task, options);
+  result.warnings = task.warnings;
+  result.merged_rows = task.merged_rows;
+  const auto& plan = result.plan;
+  const auto method = posterior_method(task, options, plan);
+  auto problem = task.start;
+  if (plan.trains) {
+    const auto on_step = watcher(data, options, task, *method, validation);
+    auto learned = training::train(
+        task.start, task.rows,
+        {plan.train_method, plan.train_rows, plan.train_levels, plan.train_system},
+        {options.train, options.method.seed, run_identity(data, options, plan), progress, on_step});
     problem = std::move(learned.problem);
     result.training = std::move(learned.report);
     result.likelihood = std::move(learned.likelihood);
+    method->start_from(learned.warm_start);
   }
   auto posterior =
-      method->posterior(problem, {.with_evidence = !result.likelihood.known}, progress);
+      method->posterior(problem, {options.method.tolerance, !result.likelihood.known}, progress);
   if (!result.likelihood.known) result.likelihood = std::move(posterior.evidence);
   result.solve = std::move(posterior.solve);
   result.newton_steps = posterior.newton_steps;
@@ -122,15 +148,15 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   result.jitter = posterior.jitter;
   result.preconditioner = std::move(posterior.preconditioner);
   result.build_seconds = posterior.build_seconds;
-  result.model = machine(data, options, *method, problem, std::move(posterior));
-  result.model.x = std::move(method->points());
+  result.model = machine(data, options, task, problem, std::move(posterior));
+  result.model.x = std::move(task.rows.x);
   result.model.record = fit_record(data, options, result);
   result.seconds = timer.seconds();
   return result;
 }
 
 Plan plan_fit(const data::Dataset& data, const FitOptions& options) {
-  return make_method(data, options)->plan;
+  return plan_task(make_task(data, options), options);
 }
 
 }  // namespace mercer::models

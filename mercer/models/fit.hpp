@@ -6,12 +6,12 @@
 //   fit.model.save("concrete.mcr");
 #pragma once
 
+#include "mercer/core/progress.hpp"
 #include "mercer/data/dataset.hpp"
 #include "mercer/inference/system.hpp"
 #include "mercer/models/kernel_machine.hpp"
-#include "mercer/models/plan.hpp"
+#include "mercer/models/names.hpp"
 #include "mercer/models/prediction_scores.hpp"
-#include "mercer/core/progress.hpp"
 #include "mercer/training/report.hpp"
 
 namespace mercer::models {

@@ -67,8 +67,9 @@ FunctionQuery::FunctionQuery(const KernelMachine& model, Index function,
              {model.certificate.residual(function), model.certificate.trend_defect}, model.x),
       rounding_(model.problem.kernel, noise_, model.x) {
   if (options_.variance.method == "none" && options_.variance.joint_samples == 0) return;
-  plan_ = make_plan(model.problem.kernel, noise_.harmonic_mean(), model.x,
-                    prediction_method(model, options_), {}, PlanFor::predict, options_.variance);
+  plan_ =
+      planning::make_plan(model.problem.kernel, noise_.harmonic_mean(), model.x,
+                          prediction_method(model, options_), PlanFor::predict, options_.variance);
   if (plan_.solves) system_.emplace(model.problem.kernel, noise_, model.x, plan_.system);
   if (plan_.variance == "vecchia")
     local_.emplace(model.problem.kernel, model.x, noise_.vector(model.x.rows()),
@@ -166,8 +167,8 @@ Moments FunctionQuery::exact_variances(const QueryBlock& block, const Observer& 
   const Vector trend = trend_variance(block);
   out.variance = prior - explained.value + trend;
   for (Index i = 0; i < out.variance.size(); ++i) {
-    explained.rounded(i) +=
-        trend_variance_error(std::max(0.0, trend(i)), prior(i), model_.certificate.trend_residual);
+    explained.rounded(i) += inference::trend_variance_error(std::max(0.0, trend(i)), prior(i),
+                                                            model_.certificate.trend_residual);
     const double high = out.variance(i) + explained.rounded(i);
     const double low = out.variance(i) - explained.rounded(i) - explained.truncated(i);
     out.clamped += raise_to_floor(out.variance(i), prior(i));

@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "mercer/approximations/local_variance.hpp"
+#include "mercer/inference/certificate.hpp"
 #include "mercer/inference/pathwise.hpp"
 #include "mercer/inference/system.hpp"
-#include "mercer/inference/certificate.hpp"
-#include "mercer/models/plan.hpp"
+#include "mercer/models/names.hpp"
 #include "mercer/models/predictor.hpp"
 
 namespace mercer::models {
@@ -74,8 +74,8 @@ class FunctionQuery {
   Index number_;
   PredictOptions options_;
   linalg::Diagonal noise_;
-  ErrorBound bound_;
-  VarianceRounding rounding_;
+  inference::ErrorBound bound_;
+  inference::VarianceRounding rounding_;
   Plan plan_;
   std::optional<inference::RegularizedSystem> system_;
   std::optional<approximations::LocalVariance> local_;

@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/version.hpp"
 #include "mercer/models/input_names.hpp"
 #include "mercer/models/legacy_file.hpp"
 #include "mercer/models/model_parts.hpp"
-#include "mercer/core/version.hpp"
 
 namespace mercer::models {
 namespace {

@@ -7,14 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "mercer/data/array_file.hpp"
 #include "mercer/data/scaling.hpp"
 #include "mercer/data/schema.hpp"
-#include "mercer/inference/posterior.hpp"
 #include "mercer/inference/problem.hpp"
 #include "mercer/linalg/diagonal.hpp"
-#include "mercer/data/array_file.hpp"
 #include "mercer/models/classes.hpp"
-#include "mercer/models/options.hpp"
+#include "mercer/models/names.hpp"
 
 namespace mercer::models {
 
@@ -23,7 +22,7 @@ struct KernelMachine {
   data::Scaling scaling;  // of the target only when the likelihood allows it
   Classes classes;        // empty: the target is a number
   inference::Problem problem{kernels::Kernel::parse("constant", 1), 1.0};  // on scaled data
-  Matrix x;                               // scaled inputs, N x d, after merging
+  Matrix x;                                          // scaled inputs, N x d, after merging
   std::vector<inference::LatentFunction> functions;  // one; of more than two classes one a class
   inference::Certificate certificate;
   MethodOptions method;    // as given: predict uses it for its own plan

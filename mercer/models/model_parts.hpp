@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "mercer/core/error.hpp"
-#include "mercer/inference/choice.hpp"
 #include "mercer/data/array_file.hpp"
-#include "mercer/models/options.hpp"
+#include "mercer/inference/choice.hpp"
+#include "mercer/models/names.hpp"
 
 namespace mercer::models {
 

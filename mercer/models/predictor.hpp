@@ -10,10 +10,10 @@
 #include <string>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/progress.hpp"
 #include "mercer/data/noise_columns.hpp"
 #include "mercer/models/kernel_machine.hpp"
-#include "mercer/models/plan.hpp"
-#include "mercer/core/progress.hpp"
+#include "mercer/models/names.hpp"
 #include "mercer/models/sd_error.hpp"
 
 namespace mercer::models {

@@ -5,7 +5,7 @@
 #include "mercer/data/scaling.hpp"
 #include "mercer/inference/observations.hpp"
 #include "mercer/inference/problem.hpp"
-#include "mercer/models/options.hpp"
+#include "mercer/models/names.hpp"
 
 namespace mercer::models {
 

@@ -12,12 +12,12 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
                    const ProgressCallback& progress) {
   check(options.method);
   if (options.method.mean != "zero")
-    throw InvalidArgument("solve is one system H a = y without a mean; leave --mean out");
+    throw InvalidArgument("solve is one system H a = y without a mean; leave `mean` out");
   const auto [scaling, rows] = scale(data, options.standardize);
   const auto problem = start_problem(options.method, data.schema, rows.x, rows.target());
   SolveOutcome out;
-  out.plan = make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(), rows.x,
-                       options.method, options.train, PlanFor::solve);
+  out.plan = planning::make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(),
+                                 rows.x, options.method, PlanFor::solve);
   auto solved = solve_system(problem, rows, Matrix(rows.size(), 0), out.plan.system, progress);
   out.report = std::move(solved.report);
   out.solution = solved.solution.col(0);

@@ -55,7 +55,7 @@ class Comparison {
     for (const auto& m : methods_)
       result_.labels.push_back(
           CompareRun{.solver = m.solver, .preconditioner = m.preconditioner}.label());
-    speeds_ = models::calibrate(*kernel_, scaled_.data.x);
+    speeds_ = planning::calibrate(*kernel_, scaled_.data.x);
     choose_operator();
   }
 
@@ -115,8 +115,8 @@ class Comparison {
 
   void choose_operator() {
     const Index n = result_.n;
-    const double base = models::base_bytes(n, result_.d);
-    budget_ = models::memory_budget(options_.method, base);
+    const double base = planning::base_bytes(n, result_.d);
+    budget_ = planning::memory_budget(options_.method, base);
     const double room = 0.4 * (budget_ - base);
     precision_ = shared_precision(room);
     const auto& op = shared_operator(inference::product_precision(precision_), room);
@@ -145,7 +145,8 @@ class Comparison {
     run.solver = method.solver;
     run.preconditioner = method.preconditioner;
     if (!report(fraction, run, "")) return run;
-    if (models::needs_flexible(method.preconditioner) && !krylov::solver(method.solver).flexible) {
+    if (planning::needs_flexible(method.preconditioner) &&
+        !krylov::solver(method.solver).flexible) {
       run.skipped = "P changes from step to step, which this solver does not allow";
       return run;
     }
@@ -202,7 +203,7 @@ class Comparison {
     SystemChoice choice;
     choice.solver = run.solver;
     choice.preconditioner = run.preconditioner;
-    choice.preconditioning = models::preconditioning_for(run.preconditioner, options_.method);
+    choice.preconditioning = planning::preconditioning_for(run.preconditioner, options_.method);
     if (run.preconditioner == "auto")
       choice.preconditioning.rank = inference::affordable_rank(
           result_.n, result_.d, choice.preconditioning.rank.value_or(inference::kAdaptiveMaxRank),

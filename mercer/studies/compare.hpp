@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "mercer/inference/system.hpp"
-#include "mercer/models/plan.hpp"
 #include "mercer/core/progress.hpp"
+#include "mercer/inference/system.hpp"
 #include "mercer/models/scaled_data.hpp"
+#include "mercer/models/names.hpp"
 
 namespace mercer::studies {
 

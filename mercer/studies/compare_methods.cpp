@@ -15,7 +15,7 @@ bool suits(const std::string& name, const kernels::Kernel& kernel, ConstMatrixVi
 }
 
 std::string outer_solver(const std::string& asked, const std::string& preconditioner) {
-  return asked == "auto" ? models::iterative_solver(asked, preconditioner) : asked;
+  return asked == "auto" ? planning::iterative_solver(asked, preconditioner) : asked;
 }
 
 void check_positive(const char* flag, const std::vector<double>& values) {
@@ -30,7 +30,7 @@ void check_taken(const CompareOptions& options) {
   if (options.preconditioners.empty()) return;
   auto left = models::given_preconditioning(options.method);
   for (const auto& name : options.preconditioners)
-    visit_options(left, models::taken_by(name), [](const char*, auto& value, bool taken) {
+    visit_options(left, planning::taken_by(name), [](const char*, auto& value, bool taken) {
       if (taken) value.reset();
     });
   visit_options(left, {}, [](const char* flag, const auto& value, bool) {

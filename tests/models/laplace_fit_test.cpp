@@ -431,7 +431,7 @@ TEST(LaplaceFit, MemoryCountsEveryClass) {
   auto options = fixed("bernoulli-logit");
   const double dense = inference::exact_laplace_bytes(data.size(), classes.functions());
   options.method.memory =
-      static_cast<std::uint64_t>(base_bytes(data.size(), data.dimension()) + 0.8 * dense);
+      static_cast<std::uint64_t>(planning::base_bytes(data.size(), data.dimension()) + 0.8 * dense);
   EXPECT_NE(fit_with(data, options, classes).plan.system.solver, "cholesky");
   options.method.solver = "cholesky";
   EXPECT_THROW(fit_with(data, options, classes), DoesNotFit);

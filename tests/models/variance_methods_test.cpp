@@ -137,7 +137,7 @@ TEST(VarianceMethods, AutoIsExactWhileThatIsAffordable) {
   const auto plan = [&](Index rows) {
     VarianceOptions variance;
     variance.rows = rows;
-    return make_plan(kernel, 0.1, x, {}, {}, PlanFor::predict, variance);
+    return planning::make_plan(kernel, 0.1, x, {}, PlanFor::predict, variance);
   };
   EXPECT_EQ(plan(4000).variance, "vecchia");
   // As many as would be checked.

@@ -184,7 +184,7 @@ TEST(Compare, WhatDoesNotFitIsSkippedWithTheReason) {
   // A little more than plain CG needs: not enough for a dense triangle.
   const Index n = 150, d = 5;
   options.method.memory =
-      static_cast<std::uint64_t>(models::base_bytes(n, d) + 2 * operators::tiled_bytes(n, d, 1) +
+      static_cast<std::uint64_t>(planning::base_bytes(n, d) + 2 * operators::tiled_bytes(n, d, 1) +
                                  krylov::solver("cg").bytes(n, 1, true) + 1000);
   const auto result = compare(small_data(), options);
   EXPECT_NE(result.runs[1].skipped.find("memory"), std::string::npos) << result.runs[1].skipped;

@@ -1,3 +1,5 @@
+#include "mercer/planning/laplace_system_plan.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,29 +8,14 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/exact_laplace.hpp"
-#include "mercer/models/laplace_training.hpp"
 
-namespace mercer::models {
+namespace mercer::planning {
 namespace {
-
-// An exact evaluation may take so long by estimate while learning on all rows, and on those that
-// learning by solves begins with.
-constexpr double kLongEvaluation = 2.0, kShortEvaluation = 0.5;
-constexpr Index kMostExactRows = 4000, kLeastStartRows = 100;
 
 // A low-rank preconditioner of fewer columns than this is not worth having.
 constexpr Index kLeastRank = 20;
-// What learning usually takes: exact evaluations on few rows, on more, products of a step by
-// solves, and steps.
-constexpr double kFewEvaluations = 40, kEvaluations = 4, kProductsPerStep = 40, kCorrections = 4,
-                 kSteps = 40;
-
-// Rows that an exact evaluation of so many functions takes so long for.
-Index exact_rows(const inference::Speeds& speed, Index functions, double seconds) {
-  const double per_cube = inference::exact_laplace_flops(1000, functions) / 1e9;
-  const double cube = seconds * speed.flops / per_cube;
-  return std::clamp<Index>(static_cast<Index>(std::cbrt(cube)), 100, kMostExactRows);
-}
+// Products of a mode and its gradients, for the choice of an operator.
+constexpr double kProductsPerStep = 40;
 
 // Blocks of vectors that an iterative run has at once: the latent functions times the probes.
 double vector_bytes(Index n, Index functions, Index probes) {
@@ -46,23 +33,24 @@ double low_rank_bytes(Index n, Index functions, Index rank) {
                                 const std::string& instead) {
   const double all = plan.base_bytes + bytes;
   throw DoesNotFit(
-      fmt::format("{} needs {}, more than the {} there are; {}--memory {:.0f}M would do", what,
+      fmt::format("{} needs {}, more than the {} there are; {}`memory={:.0f}M` would do", what,
                   format_bytes(all), format_bytes(plan.budget_bytes), instead,
                   std::ceil(all * 1.05 / 1048576)));
 }
 
 class LaplacePlanner {
  public:
-  LaplacePlanner(const kernels::Kernel& kernel, double noise, ConstMatrixView x, Index functions,
-                 const MethodOptions& method, const TrainOptions& train)
+  LaplacePlanner(const kernels::Kernel& kernel, double noise, const inference::Observations& rows,
+                 const MethodOptions& method, const LearningNeeds& learning)
       : kernel_(kernel),
         noise_(noise),
-        x_(x),
-        n_(x.rows()),
-        functions_(functions),
-        trend_(inference::mean_basis_size(inference::mean_kind(method.mean), x.cols())),
+        x_(rows.x),
+        n_(rows.size()),
+        functions_(rows.functions()),
+        trend_(inference::mean_basis_size(inference::mean_kind(method.mean), x_.cols())),
         method_(method),
-        train_(train) {}
+        probes_(learning.probes),
+        needs_solves_(learning.by_solves) {}
 
   Plan run();
 
@@ -75,21 +63,21 @@ class LaplacePlanner {
     auto method = method_;
     method.solver = solver;
     method.op = op;
-    return make_plan(kernel_, noise_, x_, method, {}, PlanFor::solve);
+    return make_plan(kernel_, noise_, x_, method, PlanFor::solve);
   }
   Plan plan_with(const std::string& solver) const { return plan_with(solver, method_.op); }
   void take_operator_that_pays();
   void plan_solve();
   void bound_rank(inference::SystemChoice& choice);
-  void plan_learning();
 
   const kernels::Kernel& kernel_;
   double noise_;
-  ConstMatrixView x_;
+  const Matrix& x_;
   Index n_, functions_;
   Index trend_;  // columns of the mean, solved for beside the rest
   const MethodOptions& method_;
-  const TrainOptions& train_;
+  Index probes_;       // right-hand sides of learning, for every function
+  bool needs_solves_;  // learning goes by solves
   Plan plan_;
 };
 
@@ -102,7 +90,7 @@ void LaplacePlanner::plan_solve() {
     plan_ = plan_with("cg");
   if (plan_.system.solver == "cholesky") {
     if (!fits(dense))
-      refuse_memory(plan_, "a factorisation for every class", dense, "--solver cg or ");
+      refuse_memory(plan_, "a factorisation for every class", dense, "`solver=cg` or ");
     need(dense);
   } else {
     take_operator_that_pays();
@@ -130,7 +118,7 @@ void LaplacePlanner::take_operator_that_pays() {
            kProductsPerStep * inference::product_seconds(speed, n_, op, precision, functions_);
   };
   const double rest =
-      vector_bytes(n_, functions_, trend_ + train_.probes) +
+      vector_bytes(n_, functions_, trend_ + probes_) +
       low_rank_bytes(n_, functions_,
                      inference::laplace_rank(n_, method_.preconditioning.rank.value_or(1000)));
   for (const auto& op : operators::operators()) {
@@ -155,8 +143,7 @@ void LaplacePlanner::take_operator_that_pays() {
 
 // The rank that fits beside the vectors of all functions.
 void LaplacePlanner::bound_rank(inference::SystemChoice& choice) {
-  double vectors =
-      vector_bytes(n_, functions_, trend_ + (train_.train == "none" ? 1 : train_.probes));
+  double vectors = vector_bytes(n_, functions_, trend_ + probes_);
   vectors += inference::operator_bytes(n_, x_.cols(), functions_, choice.op, choice.precision);
   if (!fits(vectors)) refuse_memory(plan_, "a block of vectors for every class", vectors, "");
   need(vectors);
@@ -175,84 +162,22 @@ void LaplacePlanner::bound_rank(inference::SystemChoice& choice) {
   need(vectors + low_rank_bytes(n_, functions_, rank));
 }
 
-void LaplacePlanner::plan_learning() {
-  const bool descent = train_.train == "adam" || train_.train == "adagrad";
-  const bool by_solves = descent || train_.train == "newton";
-  const auto speed = inference::nominal_speeds(kernel_, x_.cols());
-  const auto room =
-      static_cast<Index>(std::sqrt(std::max(0.0, plan_.budget_bytes - plan_.base_bytes) /
-                                   inference::exact_laplace_bytes(1, functions_)));
-  const Index quick = exact_rows(speed, functions_, kLongEvaluation);
-  plan_.train_rows = std::min(n_, train_.subset.value_or(n_));
-  const bool exact =
-      !by_solves && (train_.train == "lbfgs" || train_.subset || plan_.train_rows <= quick);
-  const bool newton =
-      train_.train == "newton" || (!descent && kernel_.num_parameters() <= kMostDirections);
-  plan_.train_method = exact ? "exact" : descent ? train_.train : newton ? "newton" : "adam";
-  if (exact && plan_.train_rows > room)
-    refuse_memory(plan_, fmt::format("learning by Cholesky on {} rows", plan_.train_rows),
-                  inference::exact_laplace_bytes(plan_.train_rows, functions_),
-                  "--train newton or adam, a smaller --subset, or ");
-  Index start = std::min({exact_rows(speed, functions_, kShortEvaluation), room, n_});
-  start = std::min({start, plan_.train_rows, std::max(kLeastStartRows, plan_.train_rows / 4)});
-  plan_.start_rows = exact || descent || start < kLeastStartRows ? 0 : start;
-  need(inference::exact_laplace_bytes(exact ? plan_.train_rows : plan_.start_rows, functions_));
-  if (!exact && plan_.train_system.solver == "cholesky") {
+Plan LaplacePlanner::run() {
+  plan_solve();
+  // By solves even where the mode is found by factorisations.
+  if (plan_.train_system.solver == "cholesky" && needs_solves_) {
     plan_.train_system = plan_with("cg").system;
     bound_rank(plan_.train_system);
   }
-  PlanRow row;
-  row.stage = "train";
-  row.fits = row.chosen = true;
-  row.bytes = plan_.peak_bytes - plan_.base_bytes;
-  const auto seconds_of = [&](Index rows) {
-    const auto one = [&](Index n) {
-      return inference::exact_laplace_flops(n, functions_) / plan_.calibration.flops;
-    };
-    return kFewEvaluations * one(std::min(rows, kLaplaceStartRows)) + kEvaluations * one(rows);
-  };
-  if (exact) {
-    row.method = fmt::format("exact evidence, {} rows", plan_.train_rows);
-    row.seconds = seconds_of(plan_.train_rows);
-    plan_.reason = fmt::format("Learning maximises the exact Laplace evidence of {} rows. ",
-                               plan_.train_rows) +
-                   plan_.reason;
-  } else {
-    row.method =
-        fmt::format("{} on {} rows, gradients by solves", plan_.train_method, plan_.train_rows);
-    row.seconds =
-        seconds_of(plan_.start_rows) +
-        (newton ? kCorrections : train_.steps.value_or(static_cast<int>(kSteps))) *
-            kProductsPerStep *
-            inference::product_seconds(plan_.calibration, plan_.train_rows, plan_.train_system.op,
-                                       plan_.train_system.precision, functions_ * train_.probes);
-    plan_.reason =
-        fmt::format(
-            "Learning is by {} on gradients by solves from {} rows{}. ",
-            newton ? "Newton's steps" : plan_.train_method, plan_.train_rows,
-            plan_.start_rows > 0 ? fmt::format(", begun exactly on {}", plan_.start_rows) : "") +
-        plan_.reason;
-  }
-  plan_.seconds += row.seconds;
-  plan_.rows.insert(plan_.rows.begin(), std::move(row));
-}
-
-Plan LaplacePlanner::run() {
-  if (train_.train == "vecchia")
-    throw InvalidArgument(
-        "--train vecchia is the likelihood of numbers with Gaussian noise; with another likelihood "
-        "give auto, lbfgs, newton, adam, adagrad or none");
-  plan_solve();
-  plan_.trains = train_.train != "none";
-  if (plan_.trains) plan_learning();
   return std::move(plan_);
 }
 
 }  // namespace
 
-Plan plan_laplace(const kernels::Kernel& kernel, double noise, ConstMatrixView x, Index functions,
-                  const MethodOptions& method, const TrainOptions& train) {
-  return LaplacePlanner(kernel, noise, x, functions, method, train).run();
+Plan plan_laplace_system(const inference::Problem& problem, double noise,
+                         const inference::Observations& rows, const MethodOptions& method,
+                         const LearningNeeds& learning) {
+  return LaplacePlanner(problem.kernel, noise, rows, method, learning).run();
 }
 
-}  // namespace mercer::models
+}  // namespace mercer::planning

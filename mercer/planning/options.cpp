@@ -1,4 +1,4 @@
-#include "mercer/models/options.hpp"
+#include "mercer/planning/options.hpp"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,9 @@
 #include "mercer/krylov/registry.hpp"
 #include "mercer/operators/registry.hpp"
 #include "mercer/preconditioners/registry.hpp"
+#include "mercer/training/training.hpp"
 
-namespace mercer::models {
+namespace mercer::planning {
 namespace {
 
 void check_choice(const char* flag, const std::string& value,
@@ -133,13 +134,18 @@ void check(const VarianceOptions& options) {
 
 void check(const TrainOptions& options) {
   validate(options);
-  check_choice("training method", options.train,
-               {"auto", "lbfgs", "newton", "adam", "adagrad", "vecchia", "none"});
+  check_choice("training method", options.train, train_names());
   if (options.probes < 2)
     throw InvalidArgument("--probes must be at least 2: their spread is the error of a gradient");
   if (options.probe_kind != "auto") inference::probe_kind(options.probe_kind);
   if (options.subset && *options.subset < 2)
     throw InvalidArgument("--subset must be at least 2 rows");
+}
+
+std::vector<std::string> train_names() {
+  std::vector<std::string> names = {"auto", "none"};
+  for (auto& name : training::trainers().names()) names.push_back(std::move(name));
+  return names;
 }
 
 std::string describe_solvers() {
@@ -170,4 +176,4 @@ std::string describe_kernels() {
   return text;
 }
 
-}  // namespace mercer::models
+}  // namespace mercer::planning

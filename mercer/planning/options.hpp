@@ -10,8 +10,11 @@
 #include "mercer/core/options.hpp"
 #include "mercer/core/types.hpp"
 #include "mercer/preconditioners/preconditioner_info.hpp"
+#include "mercer/training/options.hpp"
 
-namespace mercer::models {
+namespace mercer::planning {
+
+using training::TrainOptions;
 
 /// Shared by fit, solve and plan. Hyperparameters are on standardised data (unless the data are
 /// not standardised); they are kept with train = none and are start values otherwise.
@@ -47,27 +50,6 @@ void visit_fields(MethodOptions& o, Visitor&& field) {
   field("--drop", o.preconditioning.drop, NonNegative{});
   field("--tolerance", o.tolerance, BelowOne{});
   field("--max-iterations", o.max_iterations, Positive{});
-}
-
-struct TrainOptions {
-  std::string train = "auto";       // auto | lbfgs | adam | adagrad | vecchia | none
-  std::optional<int> steps;         // of the optimiser at most, per start; unset: its own limit
-  int restarts = 2;                 // random starts beside the first
-  int probes = 8;                   // right-hand sides that a trace is estimated from
-  std::string probe_kind = "auto";  // auto | inference::probe_kinds()
-  std::optional<Index> subset;      // rows to learn hyperparameters on; unset: the plan decides
-  std::string checkpoint;           // file to resume from and write to; empty: none
-
-  /// Those of regression.
-  int steps_or_default() const { return steps.value_or(100); }
-};
-
-template <class Visitor>
-void visit_fields(TrainOptions& o, Visitor&& field) {
-  field("--steps", o.steps, Positive{});
-  field("--restarts", o.restarts, NonNegative{});
-  field("--probes", o.probes, Positive{});
-  field("--subset", o.subset, Positive{});
 }
 
 /// How predictions find the variances of f: docs/methods/variances.md.
@@ -107,6 +89,8 @@ void check(const VarianceOptions& options);
 /// The names that --variance, --solver and --preconditioner take.
 std::vector<std::string> variance_names();
 std::vector<std::string> solver_names();
+/// auto, none and the trainers.
+std::vector<std::string> train_names();
 std::vector<std::string> preconditioner_names();
 std::vector<std::string> operator_names();
 /// The options of preconditioners that the user gave, landmarks and seed included.
@@ -128,4 +112,4 @@ std::string describe_operators();
 std::string describe_preconditioners();
 std::string describe_kernels();
 
-}  // namespace mercer::models
+}  // namespace mercer::planning

@@ -9,10 +9,10 @@
 #include "mercer/core/threads.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/linalg/cholesky.hpp"
-#include "mercer/models/plan.hpp"
 #include "mercer/operators/cost.hpp"
+#include "mercer/planning/plan.hpp"
 
-namespace mercer::models {
+namespace mercer::planning {
 namespace {
 
 double measure_flops() {
@@ -77,4 +77,4 @@ inference::Speeds calibrate(const kernels::Kernel& kernel, ConstMatrixView x) {
   return c;
 }
 
-}  // namespace mercer::models
+}  // namespace mercer::planning

@@ -1,4 +1,4 @@
-#include "mercer/models/variance_plan.hpp"
+#include "mercer/planning/variance_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/pathwise.hpp"
 
-namespace mercer::models {
+namespace mercer::planning {
 namespace {
 
 // Exact variances that take longer than this, on a typical machine, are left to neighbours.
@@ -99,4 +99,4 @@ void plan_variances(const kernels::Kernel& kernel, const VarianceOptions& option
                                  format_bytes(plan.peak_bytes), format_bytes(plan.budget_bytes)));
 }
 
-}  // namespace mercer::models
+}  // namespace mercer::planning

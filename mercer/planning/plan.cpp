@@ -1,4 +1,4 @@
-#include "mercer/models/plan.hpp"
+#include "mercer/planning/plan.hpp"
 
 #include <fmt/format.h>
 
@@ -12,12 +12,13 @@
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/krylov/kernel_cg.hpp"
 #include "mercer/krylov/registry.hpp"
-#include "mercer/models/training_plan.hpp"
-#include "mercer/models/variance_plan.hpp"
+#include "mercer/planning/laplace_system_plan.hpp"
+#include "mercer/planning/training_plan.hpp"
+#include "mercer/planning/variance_plan.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "mercer/preconditioners/vecchia.hpp"
 
-namespace mercer::models {
+namespace mercer::planning {
 namespace {
 
 using inference::SolvePrecision;
@@ -223,7 +224,7 @@ void refuse_unsuitable(const MethodOptions& method, const kernels::Kernel& kerne
   if (entry.refusal == nullptr) return;
   const auto reason = entry.refusal(kernel, x.rows(), x.cols());
   if (!reason.empty())
-    throw InvalidArgument(fmt::format("--preconditioner {}: {}", entry.name, reason));
+    throw InvalidArgument(fmt::format("`preconditioner={}`: {}", entry.name, reason));
 }
 
 // Seconds for comparing: an operator states how clearly it must pay before `auto` takes it.
@@ -257,16 +258,17 @@ Candidate* best_candidate(std::vector<Candidate>& candidates, const Plan& plan,
 // Krylov methods take every operator, precision and preconditioner: only a factorisation is choosy.
 std::string conflict(const MethodOptions& method) {
   std::vector<std::string> others;
-  if (!allows_factor(method.op)) others.push_back("--operator " + method.op);
-  if (!asked(method.precision, "double")) others.push_back("--precision " + method.precision);
+  if (!allows_factor(method.op)) others.push_back(fmt::format("`operator={}`", method.op));
+  if (!asked(method.precision, "double"))
+    others.push_back(fmt::format("`precision={}`", method.precision));
   if (!asked(method.preconditioner, "none"))
-    others.push_back("--preconditioner " + method.preconditioner);
+    others.push_back(fmt::format("`preconditioner={}`", method.preconditioner));
   if (method.solver != "cholesky" || others.empty())
-    return "no method allows this combination of --solver, --operator, --precision and "
-           "--preconditioner; leave one of them out";
+    return "no method allows this combination of `solver`, `operator`, `precision` and "
+           "`preconditioner`; leave one of them out";
   return fmt::format(
-      "--solver {} stores the matrix and factors it in double precision, without a "
-      "preconditioner; leave out {}, or choose another --solver",
+      "`solver={}` stores the matrix and factors it in double precision, without a "
+      "preconditioner; leave out {}, or choose another `solver`",
       method.solver, fmt::join(others, " and "));
 }
 
@@ -279,7 +281,7 @@ void refuse(const Plan& plan, const std::vector<PlanRow>& rows, const std::strin
     if (row.allowed && (least == nullptr || row.bytes < least->bytes)) least = &row;
   if (least == nullptr) throw InvalidArgument(conflict(method));
   throw DoesNotFit(fmt::format(
-      "{} of {} rows does not fit into {}; the smallest is {} ({}), so --memory {:.0f}M would do",
+      "{} of {} rows does not fit into {}; the smallest is {} ({}), so `memory={:.0f}M` would do",
       what, plan.n, format_bytes(plan.budget_bytes), least->method,
       format_bytes(plan.base_bytes + least->bytes),
       std::ceil((plan.base_bytes + least->bytes) * 1.05 / 1048576)));
@@ -330,12 +332,11 @@ double memory_budget(const MethodOptions& method, double base) {
   return base + 0.8 * static_cast<double>(available_memory_bytes());
 }
 
-Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
-               const MethodOptions& method, const TrainOptions& train, PlanFor purpose,
-               const VarianceOptions& variance) {
+namespace {
+
+Plan begin_plan(const kernels::Kernel& kernel, ConstMatrixView x, const MethodOptions& method) {
   check(method);
-  check(train);
-  check(variance);
+  refuse_unsuitable(method, kernel, x);
   Plan plan;
   plan.n = x.rows();
   plan.d = x.cols();
@@ -345,18 +346,30 @@ Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
   plan.base_bytes = base_bytes(x.rows(), x.cols());
   plan.budget_bytes = memory_budget(method, plan.base_bytes);
   plan.peak_bytes = plan.base_bytes;
+  return plan;
+}
+
+Setting setting_of(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
+                   const MethodOptions& method, PlanFor purpose, const Plan& plan) {
   const Index sample = std::min<Index>(x.rows(), 1000);
-  const Setting p{kernel,
-                  noise,
-                  x,
-                  method,
-                  purpose,
-                  plan.calibration,
-                  kernel.diagonal(x.topRows(sample)).mean(),
-                  plan.budget_bytes - plan.base_bytes,
-                  0};
-  refuse_unsuitable(method, kernel, x);
-  if (purpose == PlanFor::fit && train.train != "none") plan_training(kernel, method, train, plan);
+  return {kernel,
+          noise,
+          x,
+          method,
+          purpose,
+          plan.calibration,
+          kernel.diagonal(x.topRows(sample)).mean(),
+          plan.budget_bytes - plan.base_bytes,
+          0};
+}
+
+}  // namespace
+
+Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
+               const MethodOptions& method, PlanFor purpose, const VarianceOptions& variance) {
+  check(variance);
+  Plan plan = begin_plan(kernel, x, method);
+  const auto p = setting_of(kernel, noise, x, method, purpose, plan);
   if (purpose == PlanFor::predict)
     plan_variances(kernel, variance, plan, [&](double columns, Plan& into) {
       Setting some = p;
@@ -368,4 +381,20 @@ Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
   return plan;
 }
 
-}  // namespace mercer::models
+Plan plan_fit(const inference::Problem& problem, double noise, const inference::Observations& rows,
+              const MethodOptions& method, const TrainOptions& train) {
+  check(train);
+  const bool trains = train.train != "none";
+  if (!problem.gaussian()) {
+    Plan plan =
+        plan_laplace_system(problem, noise, rows, method, laplace_needs(problem, rows, train));
+    if (trains) plan_training(problem, rows, method, train, plan);
+    return plan;
+  }
+  Plan plan = begin_plan(problem.kernel, rows.x, method);
+  if (trains) plan_training(problem, rows, method, train, plan);
+  plan_system(setting_of(problem.kernel, noise, rows.x, method, PlanFor::solve, plan), plan);
+  return plan;
+}
+
+}  // namespace mercer::planning

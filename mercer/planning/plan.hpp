@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "mercer/inference/observations.hpp"
+#include "mercer/inference/problem.hpp"
 #include "mercer/inference/speeds.hpp"
 #include "mercer/kernels/kernel.hpp"
-#include "mercer/models/options.hpp"
+#include "mercer/planning/options.hpp"
 
-namespace mercer::models {
+namespace mercer::planning {
 
 /// Speeds of this machine, measured in a fraction of a second.
 inference::Speeds calibrate(const kernels::Kernel& kernel, ConstMatrixView x);
@@ -39,10 +41,11 @@ struct Plan {
   std::string reason;  // one sentence: what was chosen and why
 
   bool trains = false;
-  /// "exact" by Cholesky, or a method of full_training.hpp by solves.
+  /// A name of the trainers' registry: "exact" by Cholesky, the others by solves.
   std::string train_method = "exact";
   Index train_rows = 0;                  // rows that hyperparameters are learned on
-  Index start_rows = 0;                  // rows of the cheap multi-start before that; 0: none
+  Index start_rows = 0;                  // rows of exact searches before that; 0: none
+  std::vector<Index> train_levels;       // rows of the exact searches, in order
   inference::SystemChoice train_system;  // of the solves while learning
   inference::SystemChoice system;
 
@@ -65,12 +68,16 @@ inline constexpr Index kAlwaysDirect = 4000;
 [[noreturn]] void refuse(const Plan& plan, const std::vector<PlanRow>& rows,
                          const std::string& what, const MethodOptions& method);
 
-enum class PlanFor { fit, solve, predict };
+enum class PlanFor { solve, predict };
 
-/// Throws DoesNotFit with what would fit. `train` is ignored unless purpose is fit, `variance`
-/// unless it is predict.
+/// Of one system H = K + D, for a solve or for predictions. Throws DoesNotFit with what would fit.
+/// `variance` is ignored unless the purpose is predict.
 Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
-               const MethodOptions& method, const TrainOptions& train, PlanFor purpose,
-               const VarianceOptions& variance = {});
+               const MethodOptions& method, PlanFor purpose, const VarianceOptions& variance = {});
 
-}  // namespace mercer::models
+/// Of a fit: the systems of its posterior and how hyperparameters are learned. `noise` is that of
+/// the systems: of H = K + D with Gaussian noise, else what W^-1 will be like.
+Plan plan_fit(const inference::Problem& problem, double noise, const inference::Observations& rows,
+              const MethodOptions& method, const TrainOptions& train);
+
+}  // namespace mercer::planning

@@ -1,4 +1,4 @@
-#include "mercer/models/plan.hpp"
+#include "mercer/planning/plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
 
-namespace mercer::models {
+namespace mercer::planning {
 namespace {
 
 Matrix points(Index n) {
@@ -17,9 +17,14 @@ Matrix points(Index n) {
   return x;
 }
 
-Plan plan_for(Index n, const MethodOptions& method, PlanFor purpose = PlanFor::fit,
-              const TrainOptions& train = {}) {
-  return make_plan(kernels::Kernel::parse("rbf", 3), 0.1, points(n), method, train, purpose);
+Plan plan_for(Index n, const MethodOptions& method, PlanFor purpose) {
+  return make_plan(kernels::Kernel::parse("rbf", 3), 0.1, points(n), method, purpose);
+}
+
+// Of a fit.
+Plan plan_for(Index n, const MethodOptions& method, const TrainOptions& train = {}) {
+  const inference::Observations rows{points(n), Matrix::Zero(n, 1)};
+  return plan_fit({kernels::Kernel::parse("rbf", 3), 0.1}, 0.1, rows, method, train);
 }
 
 TEST(Plan, SmallProblemsAreDirectAndExact) {
@@ -50,7 +55,7 @@ TEST(Plan, RefusesWithWhatWouldFit) {
     plan_for(20000, method, PlanFor::solve);
     FAIL();
   } catch (const DoesNotFit& error) {
-    EXPECT_NE(std::string(error.what()).find("--memory"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("`memory="), std::string::npos) << error.what();
   }
 }
 
@@ -91,7 +96,7 @@ TEST(Plan, ContradictionsAreUsageErrors) {
 TEST(Plan, SubsetIsTheUsersChoice) {
   TrainOptions train;
   train.subset = 300;
-  const auto plan = plan_for(1000, {}, PlanFor::fit, train);
+  const auto plan = plan_for(1000, {}, train);
   EXPECT_EQ(plan.train_rows, 300);
 }
 
@@ -121,4 +126,4 @@ TEST(Plan, NeverLearnsOnAHandfulOfRows) {
 }
 
 }  // namespace
-}  // namespace mercer::models
+}  // namespace mercer::planning

@@ -5,9 +5,9 @@
 
 #include <functional>
 
-#include "mercer/models/plan.hpp"
+#include "mercer/planning/plan.hpp"
 
-namespace mercer::models {
+namespace mercer::planning {
 
 /// Adds to a plan how the system is solved for so many right-hand sides; returns the seconds of
 /// that on a typical machine.
@@ -17,4 +17,4 @@ using PlanSystem = std::function<double(double columns, Plan& plan)>;
 void plan_variances(const kernels::Kernel& kernel, const VarianceOptions& options, Plan& plan,
                     const PlanSystem& plan_system);
 
-}  // namespace mercer::models
+}  // namespace mercer::planning

@@ -1,0 +1,150 @@
+#include "mercer/models/task.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/models/merging.hpp"
+#include "mercer/models/scaled_data.hpp"
+
+namespace mercer::models {
+namespace {
+
+// Counts and outliers: what the likelihood cannot observe is named by its row.
+void check_target(const likelihoods::Likelihood& likelihood, const data::Dataset& data) {
+  for (Index i = 0; i < data.size(); ++i)
+    if (const auto why = likelihood.fault(data.target(i)); !why.empty())
+      throw DataError(
+          fmt::format("the target '{}' holds {} (row {} of those used): with the "
+                      "likelihood {} it {}",
+                      data.schema.target, data.target(i), i + 1, likelihood.text(), why));
+}
+
+// Options, classes and targets that do not go with the likelihood are refused.
+void check_request(const data::Dataset& data, const FitOptions& options,
+                   const likelihoods::Likelihood& likelihood) {
+  const bool classes = options.classes.count() > 0;
+  if (likelihood.is_binary() != classes)
+    throw InvalidArgument(fmt::format(
+        "the likelihood {} is {}", options.likelihood,
+        likelihood.is_binary() ? "one of classes; say `task=classification`"
+                               : "not one of classes; give bernoulli-logit or bernoulli-probit"));
+  if (likelihood.gaussian_noise()) return;
+  if (options.method.noise)
+    throw InvalidArgument(
+        "`noise` is that of Gaussian regression; the likelihood has its own spread");
+  if (data.noise.variance.size() > 0)
+    throw InvalidArgument("known noise variances are those of Gaussian regression");
+  if (!classes) check_target(likelihood, data);
+}
+
+// Throws DataError when all rows have the same class.
+std::vector<std::string> class_warnings(const Classes& classes, const Matrix& y) {
+  std::vector<std::string> out;
+  const auto rows = static_cast<double>(y.rows());
+  for (Index c = 0; c < classes.count(); ++c) {
+    const double members =
+        classes.count() > 2 ? y.col(c).sum() : (c == 1 ? y.sum() : rows - y.sum());
+    const auto& label = classes.labels[static_cast<std::size_t>(c)];
+    if (members == rows)
+      throw DataError(
+          fmt::format("all rows to learn from have class '{}'; there is nothing to learn", label));
+    if (members == 0)
+      out.push_back(fmt::format("no row to learn from has class '{}'", label));
+    else if (members == 1)
+      out.push_back(
+          fmt::format("class '{}' has one row only; what is said of it rests on that row", label));
+  }
+  return out;
+}
+
+double median(Vector values) {
+  auto* middle = values.data() + values.size() / 2;
+  std::nth_element(values.data(), middle, values.data() + values.size());
+  return *middle;
+}
+
+data::Scaling scaling_of(const data::Dataset& data, const FitOptions& options,
+                         const likelihoods::Likelihood& likelihood) {
+  auto scaling = options.standardize ? data::fit_scaling(data.inputs, data.target)
+                                     : data::Scaling::identity(data.inputs.cols());
+  if (!likelihood.scalable()) {
+    scaling.target_mean = 0;
+    scaling.target_sd = 1;
+  } else if (options.standardize) {
+    // Outliers may not set the scale: median and median absolute deviation, where that is not zero.
+    const double middle = median(data.target);
+    const double spread = 1.4826 * median((data.target.array() - middle).abs());
+    scaling.target_mean = middle;
+    if (spread > 0) scaling.target_sd = spread;
+  }
+  return scaling;
+}
+
+// The noise that the systems K + W^-1 will have, by the curvatures at the offset: 4 for classes.
+double expected_noise(const likelihoods::Likelihood& likelihood,
+                      const inference::Observations& rows) {
+  double sum = 0;
+  for (Index c = 0; c < rows.functions(); ++c)
+    for (Index i = 0; i < rows.size(); ++i)
+      sum += rows.weight_of(i) * likelihood.curvature(rows.y(i, c), rows.offset(c)).value;
+  return static_cast<double>(rows.y.size()) / std::max(sum, 1e-300);
+}
+
+// Numbers with Gaussian noise, merged where inputs repeat.
+Task gaussian_task(const data::Dataset& data, const FitOptions& options) {
+  Task task;
+  auto scaled = scale(data, options.standardize);
+  task.scaling = std::move(scaled.scaling);
+  task.rows = std::move(scaled.data);
+  task.start = start_problem(options.method, data.schema, task.rows.x, task.rows.target());
+  task.start.trend_left_out = inference::dependent_inputs(task.start.mean, task.rows.x);
+  // Last: scale, start values and trend are those of all rows, merged or not. Merged rows have a
+  // noise of their own, which kernel conjugate gradients cannot have.
+  if (options.merge && options.method.solver != "kcg")
+    task.rows = merge_replicates(std::move(task.rows));
+  task.merged_rows = task.rows.replicates.merged_rows();
+  task.system_noise = task.rows.noise.at(task.start.noise()).harmonic_mean();
+  return task;
+}
+
+// Classes, counts and numbers with outliers: a column of y and an offset for every latent function.
+Task latent_task(const data::Dataset& data, const FitOptions& options,
+                 std::unique_ptr<likelihoods::Likelihood> likelihood) {
+  Task task;
+  task.scaling = scaling_of(data, options, *likelihood);
+  auto& rows = task.rows;
+  rows.x = data.inputs;
+  task.scaling.scale_inputs(rows.x);
+  if (options.classes.count() > 0) {
+    rows.y = options.classes.indicators(data.target);
+    task.warnings = class_warnings(options.classes, rows.y);
+  } else {
+    Vector y = data.target;
+    task.scaling.scale_target(y);
+    rows.y = std::move(y);
+  }
+  check_noise_columns(data.noise, data.size());
+  rows.noise.weight = data.noise.count;
+  rows.offset.resize(rows.functions());
+  for (Index c = 0; c < rows.functions(); ++c) rows.offset(c) = likelihood->offset(rows.y.col(c));
+  // f is of order one whatever the target, so the start values are those of a variance of one.
+  const auto mean = inference::mean_kind(options.method.mean);
+  task.start = {start_kernel(options.method, data.schema, rows.x, 1.0), std::move(likelihood), mean,
+                inference::dependent_inputs(mean, rows.x)};
+  task.system_noise = expected_noise(*task.start.likelihood, rows);
+  return task;
+}
+
+}  // namespace
+
+Task make_task(const data::Dataset& data, const FitOptions& options) {
+  auto likelihood = likelihoods::make(options.likelihood);
+  check_request(data, options, *likelihood);
+  return likelihood->gaussian_noise() ? gaussian_task(data, options)
+                                      : latent_task(data, options, std::move(likelihood));
+}
+
+}  // namespace mercer::models

@@ -1,0 +1,314 @@
+#include "mercer/planning/training_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mercer/inference/adaptive.hpp"
+#include "mercer/inference/inference.hpp"
+#include "mercer/training/rules.hpp"
+#include "mercer/training/training.hpp"
+
+namespace mercer::planning {
+namespace {
+
+using inference::SolvePrecision;
+using inference::SystemChoice;
+
+// Hyperparameters learned on fewer rows than this are not worth having.
+constexpr Index kLeastSubset = 100, kMostSubset = 4000;
+// Exact gradients by solves that would take longer than this in all are left to the surrogate.
+constexpr double kLongestLearning = 3600;
+// With a likelihood that is not Gaussian, an exact evidence may take so long by estimate while
+// learning on all rows, and on those that learning by solves begins with.
+constexpr double kLongEvaluation = 2.0, kShortEvaluation = 0.5;
+constexpr Index kMostExactRows = 4000;
+
+// What learning usually takes, by likelihood: rows of the first exact searches (and from how many
+// rows on they are worth it), their evaluations per start and in all, evaluations on more rows,
+// gradients by solves.
+struct Habits {
+  Index first_rows, first_rows_from, rows_before_solves;
+  double evaluations_per_start, evaluations_in_all, evaluations_on_more, gradients,
+      surrogate_evaluations;
+};
+constexpr Habits kGaussianHabits{750, 1001, 1000, 60, 0, 20, 5, 60};
+constexpr Habits kLaplaceHabits{500, 501, 0, 0, 40, 4, 4, 0};
+
+// Everything that the ways to learn depend on.
+struct Learning {
+  const inference::Problem& problem;
+  const MethodOptions& method;
+  const TrainOptions& train;
+  const Plan& plan;
+  Index n, d, functions;
+  inference::Speeds speed;
+
+  const Habits& habits() const { return problem.gaussian() ? kGaussianHabits : kLaplaceHabits; }
+  training::Rules rules() const { return training::rules_for(problem); }
+  Learning at_nominal_speed() const {
+    auto out = *this;
+    out.speed = inference::nominal_speeds(problem.kernel, d);
+    return out;
+  }
+  /// Of one evaluation with its gradient on so many rows.
+  inference::EvaluationCost cost(std::string_view inference, Index rows,
+                                 const SystemChoice& system = {}) const {
+    return inference::methods().find(inference).cost(
+        {.n = rows,
+         .d = d,
+         .functions = functions,
+         .columns = 1 + inference::mean_basis_size(problem.mean, d),
+         .parameters = problem.kernel.num_parameters(),
+         .probes = train.probes,
+         .system = system,
+         .speed = speed});
+  }
+  double exact_seconds(Index rows) const { return cost(rules().exact, rows).seconds; }
+  double first_evaluations() const {
+    return habits().evaluations_in_all + habits().evaluations_per_start * (1 + train.restarts);
+  }
+};
+
+// One way to learn.
+struct Way {
+  PlanRow row;
+  std::string trainer = "exact";
+  Index rows = 0;
+  std::vector<Index> levels;
+  SystemChoice system;
+  std::string reason;
+  bool possible = true;
+};
+
+// Rows that an exact evidence takes so long for, on a typical machine.
+Index exact_rows(const Learning& p, double seconds) {
+  const double thousand = p.at_nominal_speed().exact_seconds(1000);
+  return std::clamp<Index>(static_cast<Index>(1000 * std::cbrt(seconds / thousand)), 100,
+                           kMostExactRows);
+}
+
+// The levels of exact searches that end on so many rows.
+std::vector<Index> levels_to(const Learning& p, Index rows) {
+  if (rows <= 0) return {};
+  if (rows < p.habits().first_rows_from) return {rows};
+  return {p.habits().first_rows, rows};
+}
+
+double seconds_of(const Learning& p, const std::vector<Index>& levels) {
+  double seconds = 0;
+  for (std::size_t i = 0; i < levels.size(); ++i)
+    seconds += (i == 0 ? p.first_evaluations() : p.habits().evaluations_on_more) *
+               p.exact_seconds(levels[i]);
+  return seconds;
+}
+
+Way exact_way(const Learning& p, Index rows) {
+  Way w;
+  w.rows = rows;
+  w.levels = levels_to(p, rows);
+  const auto which = fmt::format("{} {} rows", rows == p.n ? "all" : "random", rows);
+  w.row.stage = "train";
+  w.row.method =
+      fmt::format("exact {}, {}", p.problem.gaussian() ? "likelihood" : "evidence", which);
+  w.row.bytes = p.cost(p.rules().exact, rows).bytes;
+  w.row.seconds = seconds_of(p, w.levels);
+  w.row.note = fmt::format("{:.2g} s a gradient", p.exact_seconds(rows));
+  w.reason = p.problem.gaussian()
+                 ? fmt::format("Hyperparameters are learned on {} (exact likelihood). ", which)
+                 : fmt::format("Learning maximises the exact Laplace evidence of {} rows. ", rows);
+  return w;
+}
+
+// The solves of learning with Gaussian noise: as the user asks, else conjugate gradients with
+// float32 products.
+SystemChoice gaussian_system(const Learning& p) {
+  SystemChoice choice;
+  const auto& method = p.method;
+  choice.preconditioner = method.preconditioner;
+  choice.preconditioning = preconditioning_for(choice.preconditioner, method);
+  choice.solver = iterative_solver(method.solver, choice.preconditioner);
+  choice.precision = method.precision == "double"   ? SolvePrecision::float64
+                     : method.precision == "single" ? SolvePrecision::float32
+                                                    : SolvePrecision::mixed;
+  if (method.op != "auto") choice.op = method.op;
+  choice.max_iterations = method.max_iterations;
+  return choice;
+}
+
+// Rows of exact searches before solves on so many.
+Index rows_before_solves(const Learning& p, Index rows) {
+  if (p.problem.gaussian()) return std::min(rows, p.habits().rows_before_solves);
+  const double room = (p.plan.budget_bytes - p.plan.base_bytes) / p.cost(p.rules().exact, 1).bytes;
+  const auto fits = static_cast<Index>(std::sqrt(std::max(0.0, room)));
+  const Index start =
+      std::min({exact_rows(p, kShortEvaluation), fits, rows, std::max(kLeastSubset, rows / 4)});
+  return start < kLeastSubset ? 0 : start;
+}
+
+std::string reason_of_solves(const Learning& p, const Way& w) {
+  const auto which = fmt::format("{} {} rows", w.rows == p.n ? "all" : "random", w.rows);
+  if (!p.problem.gaussian())
+    return fmt::format(
+        "Learning is by {} on gradients by solves from {} rows{}. ",
+        w.trainer == "newton" ? "Newton's steps" : w.trainer, w.rows,
+        w.levels.empty() ? "" : fmt::format(", begun exactly on {}", w.levels.back()));
+  const char* how =
+      w.trainer == "vecchia" ? "the Vecchia likelihood" : "exact gradients from solves";
+  if (w.levels.empty()) return fmt::format("Hyperparameters are learned on {} by {}. ", which, how);
+  return fmt::format("Hyperparameters are learned on {} rows by Cholesky, then on {} by {}. ",
+                     w.levels.back(), which, how);
+}
+
+Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
+  const auto& entry = training::trainers().find(trainer);
+  Way w;
+  w.trainer = trainer;
+  w.rows = rows;
+  w.system = p.problem.gaussian() ? gaussian_system(p) : p.plan.train_system;
+  // What the user asks for begins where the papers do; a surrogate has nothing to add to an exact
+  // optimum of the same rows.
+  const Index before = rows_before_solves(p, rows);
+  const bool surrogate_only = trainer == "vecchia";
+  const bool from_start =
+      (entry.from_start_values && p.train.train == trainer) || (surrogate_only && before == rows);
+  if (!from_start) w.levels = p.problem.gaussian() ? std::vector{before} : levels_to(p, before);
+  const auto gradient = p.cost(p.rules().solves, rows, w.system);
+  inference::EvaluationCost surrogate;
+  if (entry.on_surrogate) surrogate = p.cost("vecchia", rows);
+  const double gradients =
+      surrogate_only ? 0
+      : entry.from_start_values
+          ? static_cast<double>(p.train.steps.value_or(p.rules().descent_steps))
+          : p.habits().gradients;
+  w.row.stage = "train";
+  w.row.method = fmt::format("{} on {} rows, {}", trainer, rows,
+                             surrogate_only         ? "Vecchia likelihood"
+                             : p.problem.gaussian() ? "exact gradients by solves"
+                                                    : "gradients by solves");
+  w.row.seconds = seconds_of(p, w.levels) + gradients * gradient.seconds +
+                  (entry.on_surrogate ? p.habits().surrogate_evaluations * surrogate.seconds : 0);
+  w.row.bytes = surrogate.bytes + (surrogate_only ? 0 : gradient.bytes);
+  if (!w.levels.empty())
+    w.row.bytes = std::max(w.row.bytes, p.cost(p.rules().exact, w.levels.back()).bytes);
+  // Vectors and the rank of Laplace's systems are counted where these are planned.
+  if (!p.problem.gaussian())
+    w.row.bytes = std::max(w.row.bytes, p.plan.peak_bytes - p.plan.base_bytes);
+  w.row.note = surrogate_only ? fmt::format("{:.2g} s an evaluation", surrogate.seconds)
+                              : fmt::format("{:.2g} s a gradient", gradient.seconds);
+  w.reason = reason_of_solves(p, w);
+  return w;
+}
+
+// Which trainer goes by solves when nothing is asked for; none when the user wants exact evidences
+// that only factorisations give.
+std::string trainer_by_solves(const Learning& p, Index rows) {
+  const auto& asked = p.train.train;
+  if (p.problem.gaussian()) {
+    if (asked != "auto") return asked;
+    const auto usual = solves_way(p.at_nominal_speed(), rows, "lbfgs");
+    return usual.row.seconds > kLongestLearning ? "vecchia" : "lbfgs";
+  }
+  if (asked == "lbfgs") return "";
+  if (asked != "auto") return asked;
+  return p.problem.kernel.num_parameters() <= training::kMostNewtonParameters ? "newton" : "adam";
+}
+
+// Above a few thousand rows, a few gradients by solves take less than many by Cholesky.
+bool exact_pays(const Learning& p, Index rows) {
+  if (p.problem.gaussian()) return rows <= kAlwaysDirect || p.method.solver == "cholesky";
+  return p.train.train == "lbfgs" || p.train.subset || rows <= exact_rows(p, kLongEvaluation);
+}
+
+// Rows that a factorisation has memory for, at most so many.
+Index rows_that_fit(const Learning& p, Index most) {
+  const double bytes = std::max(0.0, p.plan.budget_bytes - p.plan.base_bytes);
+  const double affordable = std::sqrt(bytes / p.cost(p.rules().exact, 1).bytes);
+  return std::min(most,
+                  std::clamp(static_cast<Index>(affordable * 0.95), kLeastSubset, kMostSubset));
+}
+
+// Exact evidences may be asked for by name ("lbfgs") or left to the plan.
+bool exact_allowed(const TrainOptions& train) {
+  return train.train == "auto" || train.train == "lbfgs" || train.train == "exact";
+}
+
+void take(Way& w, Plan& plan) {
+  w.row.chosen = true;
+  plan.trains = true;
+  plan.train_method = w.trainer;
+  plan.train_rows = w.rows;
+  plan.train_levels = w.levels;
+  const bool by_solves = training::trainers().find(w.trainer).by_solves;
+  plan.start_rows = by_solves             ? (w.levels.empty() ? 0 : w.levels.back())
+                    : w.levels.size() > 1 ? w.levels.front()
+                                          : 0;
+  plan.train_system = w.system;
+  plan.reason = w.reason + plan.reason;
+  plan.seconds += w.row.seconds;
+  plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + w.row.bytes);
+}
+
+}  // namespace
+
+void plan_training(const inference::Problem& problem, const inference::Observations& rows,
+                   const MethodOptions& method, const TrainOptions& train, Plan& plan) {
+  if (training::trainers().contains(train.train))
+    if (const auto why = training::trainers().find(train.train).refusal(problem);
+        !why.empty() && !exact_allowed(train))
+      throw InvalidArgument(why);
+  const Learning p{problem,       method,           train,           plan, rows.size(),
+                   rows.x.cols(), rows.functions(), plan.calibration};
+  const Index wanted = std::min(p.n, train.subset.value_or(p.n));
+  const Index fewer = rows_that_fit(p, wanted);
+  std::vector<Way> ways;
+  const auto add = [&](Way w, bool pays) {
+    w.row.fits = plan.base_bytes + w.row.bytes <= plan.budget_bytes;
+    w.possible = w.row.fits && pays;
+    ways.push_back(std::move(w));
+  };
+  const std::string trainer = train.train == "exact" ? "" : trainer_by_solves(p, wanted);
+  if (exact_allowed(train)) add(exact_way(p, wanted), exact_pays(p, wanted) || trainer.empty());
+  if (!trainer.empty()) add(solves_way(p, wanted, trainer), true);
+  if (exact_allowed(train) && fewer < wanted) {
+    auto subset = exact_way(p, fewer);
+    subset.reason = fmt::format(
+        "Hyperparameters are learned on {} random rows, because more do not fit into memory. ",
+        fewer);
+    add(std::move(subset), true);
+  }
+  // With "auto" the rank is what a hybrid may have beside the rest; 0: none is built.
+  for (auto& w : ways)
+    if (problem.gaussian() && w.system.preconditioner == "auto")
+      w.system.preconditioning.rank = inference::affordable_rank(
+          wanted, p.d, w.system.preconditioning.rank.value_or(inference::kAdaptiveMaxRank),
+          plan.budget_bytes - plan.base_bytes - w.row.bytes);
+  const auto chosen =
+      std::find_if(ways.begin(), ways.end(), [](const Way& w) { return w.possible; });
+  if (chosen != ways.end()) take(*chosen, plan);
+  std::vector<PlanRow> table;
+  for (const auto& w : ways) table.push_back(w.row);
+  if (chosen == ways.end()) refuse(plan, table, "learning", method);
+  plan.rows.insert(plan.rows.begin(), table.begin(), table.end());
+}
+
+LearningNeeds laplace_needs(const inference::Problem& problem, const inference::Observations& rows,
+                            const TrainOptions& train) {
+  if (train.train == "none") return {};
+  const Index wanted = std::min(rows.size(), train.subset.value_or(rows.size()));
+  const Plan none;
+  const MethodOptions method;
+  const Learning p{problem,
+                   method,
+                   train,
+                   none,
+                   rows.size(),
+                   rows.x.cols(),
+                   rows.functions(),
+                   inference::nominal_speeds(problem.kernel, rows.x.cols())};
+  const bool exact = exact_allowed(train) && exact_pays(p, wanted);
+  return {static_cast<Index>(train.probes), !exact};
+}
+
+}  // namespace mercer::planning
