@@ -69,8 +69,8 @@ std::string identity_of(inference::SystemChoice choice) {
   std::string text =
       fmt::format("{}|{}|{}|{}|{}", choice.solver, choice.preconditioner, to_string(choice.op),
                   to_string(choice.precision), choice.max_iterations);
-  visit_fields(choice.preconditioning, [&](std::string_view name, const auto& value, auto) {
-    if (value) text += fmt::format("|{}={}", name, *value);
+  visit_fields(choice.preconditioning, [&](const Field& field, const auto& value, auto) {
+    if (value) text += fmt::format("|{}={}", field.name, *value);
   });
   return text;
 }

@@ -72,10 +72,10 @@ const PreconditionerInfo& preconditioner(std::string_view name) {
 
 void check(const PreconditionerInfo& info, PreconditionerOptions options) {
   validate(options);
-  visit_options(options, info.takes, [&](const char* flag, const auto& value, bool taken) {
+  visit_options(options, info.takes, [&](const char* field, const auto& value, bool taken) {
     if (value && !taken)
       throw InvalidArgument(
-          fmt::format("{} has no meaning for the preconditioner '{}'", flag, info.name));
+          fmt::format("`{}` has no meaning for the preconditioner '{}'", field, info.name));
   });
 }
 

@@ -105,7 +105,7 @@ class Comparison {
     op_ = m.op == "stored" || (m.op == "auto" && stored(kept) <= room) ? OperatorKind::stored
                                                                        : OperatorKind::tiled;
     if (op_ == OperatorKind::stored && base + stored(kept) > budget_)
-      throw DoesNotFit(fmt::format("--operator stored keeps {} for {} rows, but --memory leaves {}",
+      throw DoesNotFit(fmt::format("`operator=stored` keeps {} for {} rows, but `memory` leaves {}",
                                    format_bytes(stored(kept)), n, format_bytes(budget_ - base)));
     in_use_ =
         base + operators::tiled_bytes(n, result_.d, 1) + krylov::solver("cg").bytes(n, 1, true);
@@ -113,8 +113,8 @@ class Comparison {
     if (op_ == OperatorKind::stored) in_use_ += stored(kept);
     if (in_use_ > budget_)
       throw DoesNotFit(
-          fmt::format("a comparison on {} rows needs {} at least, but --memory is {}; "
-                      "allow more, or take fewer --rows",
+          fmt::format("a comparison on {} rows needs {} at least, but `memory` is {}; "
+                      "allow more, or take fewer `rows`",
                       n, format_bytes(in_use_), format_bytes(budget_)));
     result_.op = to_string(op_);
     result_.precision = to_string(precision_);
@@ -157,7 +157,7 @@ class Comparison {
       return fmt::format("needs {} more memory, {} are left", format_bytes(bytes),
                          format_bytes(budget_ - in_use_));
     if (seconds > options_.cell_seconds)
-      return fmt::format("building it would take about {:.2g} s, more than --cell-seconds {:g}",
+      return fmt::format("building it would take about {:.2g} s, more than `cell_seconds={:g}`",
                          seconds, options_.cell_seconds);
     return "";
   }
