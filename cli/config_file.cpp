@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include "cli/option_list.hpp"
 #include "cli/suggest.hpp"
@@ -12,10 +12,9 @@ namespace {
 
 Json parse_file(const std::string& path) {
   std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
-    throw InvalidArgument(fmt::format("`config`: the file '{}' cannot be read", path));
-  const auto json = Json::parse(text.str(), nullptr, false);
+  if (!file) throw InvalidArgument(fmt::format("`config`: the file '{}' cannot be read", path));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto json = Json::parse(text, nullptr, false);
   if (!json.is_object())
     throw InvalidArgument(fmt::format(
         "{}: this is no JSON object; write options as {{\"kernel\": \"rbf\", \"noise\": 0.1}}",

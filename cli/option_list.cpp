@@ -104,12 +104,11 @@ std::string dashes_as_code(std::string_view text, bool code);
 std::string row(const Option& option) {
   std::vector<std::string> names;
   for (const auto& name : option.choices) names.push_back("`" + name + "`");
-  std::string what = dashes_as_code(option.help, true);
-  if (!names.empty()) what = fmt::format("{}: {}", what, fmt::join(names, ", "));
-  const std::string shown =
-      option.is_flag ? (option.on_by_default ? "true" : "false") : option.default_text;
-  return fmt::format("| `{}` | {} | {} | {} |\n", option.flag(), cell(option.word), cell(shown),
-                     cell(what));
+  const auto what = fmt::format("{}{}{}{}", fmt::join(names, ", "), names.empty() ? "" : ": ",
+                                option.is_flag && option.on_by_default ? "do not " : "",
+                                dashes_as_code(option.help, true));
+  return fmt::format("| `{}` | {} | {} | {} |\n", option.flag(), cell(option.word),
+                     cell(option.is_flag ? "off" : option.default_text), cell(what));
 }
 
 std::string dashes_as_code(std::string_view text, bool code) {
