@@ -1,63 +1,24 @@
 #include "cli/arguments.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <charconv>
+#include <algorithm>
+#include <map>
+#include <set>
 
+#include "cli/config_file.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/format.hpp"
+#include "cli/option_list.hpp"
 #include "cli/suggest.hpp"
-#include "mercer/core/error.hpp"
-#include "mercer/core/memory.hpp"
 
 namespace mercer::cli {
 namespace {
 
-template <class T>
-constexpr std::string_view kind_of_number() {
-  if constexpr (std::is_floating_point_v<T>)
-    return "a number";
-  else if constexpr (std::is_unsigned_v<T>)
-    return "a whole number of 0 or more";
-  else
-    return "a whole number";
-}
-
-template <class T>
-T parse_number(const std::string& name, std::string_view text) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const char* first = text.starts_with('+') ? text.data() + 1 : text.data();
-  const auto [rest, error] = std::from_chars(first, end, value);
-  if (error == std::errc::result_out_of_range)
-    throw InvalidArgument(fmt::format("{}: '{}' is out of range", name, text));
-  if (error != std::errc{} || rest != end)
-    throw InvalidArgument(fmt::format("{}: '{}' is not {}", name, text, kind_of_number<T>()));
-  return value;
-}
-
-std::vector<std::string> split_at_commas(const std::string& name, const std::string& text) {
-  std::vector<std::string> parts;
-  std::size_t first = 0;
-  while (true) {
-    const std::size_t comma = text.find(',', first);
-    parts.push_back(text.substr(first, comma - first));
-    if (parts.back().empty())
-      throw InvalidArgument(fmt::format("{}: '{}' has an empty part between commas", name, text));
-    if (comma == std::string::npos) return parts;
-    first = comma + 1;
-  }
-}
-
-// The name that messages use: the long one.
-std::string long_name(const std::string& names) {
-  const auto place = names.find("--");
-  return place == std::string::npos ? names : names.substr(place, names.find(',', place) - place);
-}
+constexpr int kHelpColumn = 32;
 
 class HelpPage : public CLI::Formatter {
  public:
-  HelpPage() { column_width(32); }
+  HelpPage() { column_width(kHelpColumn); }
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_option_text().empty() ? "" : " " + option->get_option_text();
   }
@@ -75,46 +36,110 @@ class HelpPage : public CLI::Formatter {
   }
 };
 
+// Lines that fit beside the column of flags, which the help page indents itself.
+std::string help_lines(const std::string& text) {
+  const std::string indent = "\n" + std::string(kHelpColumn, ' ');
+  std::string whole = with_dashes(text);
+  // A default stays on one line.
+  constexpr char kept_blank = '\1';
+  if (const auto at = whole.rfind("[default: "); at != std::string::npos && whole.size() - at < 60)
+    std::replace(whole.begin() + static_cast<std::ptrdiff_t>(at), whole.end(), ' ', kept_blank);
+  std::string lines = wrapped(whole, kHelpColumn);
+  std::replace(lines.begin(), lines.end(), kept_blank, ' ');
+  for (auto at = lines.find(indent); at != std::string::npos; at = lines.find(indent, at))
+    lines.erase(++at, kHelpColumn);
+  return lines;
+}
+
+// Options that have a letter as well.
+const std::map<std::string, std::string>& letters() {
+  static const std::map<std::string, std::string> all = {{"output", "-o,"}, {"model", "-m,"}};
+  return all;
+}
+
+struct Given {
+  std::size_t option = 0;
+  std::vector<std::string> words;
+  bool on = true;  // a flag
+};
+
 }  // namespace
+
+bool Pick::takes(std::string_view name) const {
+  const auto has = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return only.empty() ? !has(without) : has(only);
+}
 
 struct Arguments::Impl {
   CLI::App app;
   std::string group_title = "Options";
   std::string appendices;
+  std::vector<Option> options;
+  std::vector<Given> words;
+  std::set<std::string, std::less<>> given;
+  ConfigOptions config;
+  Json record = Json::object();
+  std::vector<std::string> notes;
 
-  CLI::Option* add(const std::string& names, const std::string& what, const std::string& help,
-                   const std::function<void(const std::string&)>& take) {
-    auto* option = app.add_option_function<std::string>(names, take, help);
-    return option->option_text(what)->group(group_title);
+  void add_flag(const std::string& flag, std::size_t place, bool on, const std::string& help) {
+    app.add_flag_callback(
+           flag,
+           [this, place, on] {
+             words.push_back({place, {}, on});
+           },
+           help)
+        ->group(help.empty() ? "" : group_title);
   }
 
-  template <class T>
-  void add_number(const std::string& names, const std::string& what, T& value,
-                  const std::string& help) {
-    add(names, what, fmt::format("{} [default: {}]", help, value),
-        [&value, name = long_name(names)](const std::string& text) {
-          value = parse_number<T>(name, text);
-        });
+  void add_option(const std::string& flags, std::size_t place, const Option& option) {
+    CLI::Option* made = nullptr;
+    if (option.is_list) {
+      made = app.add_option_function<std::vector<std::string>>(
+          flags,
+          [this, place](const std::vector<std::string>& texts) {
+            words.push_back({place, texts});
+          },
+          help_lines(option.text()));
+      made->take_all()->allow_extra_args(false);
+    } else {
+      made = app.add_option_function<std::string>(
+          flags,
+          [this, place](const std::string& text) {
+            words.push_back({place, {text}});
+          },
+          help_lines(option.text()));
+    }
+    made->option_text(option.word)->group(group_title);
   }
 
-  template <class T>
-  void add_number(const std::string& names, const std::string& what, std::optional<T>& value,
-                  const std::string& help) {
-    add(names, what, help, [&value, name = long_name(names)](const std::string& text) {
-      value = parse_number<T>(name, text);
-    });
+  // Values of the file, then those of the words.
+  void fill() {
+    for (const auto& word : words)
+      if (options[word.option].name == "config") options[word.option].take(word.words);
+    if (!config.config.empty()) {
+      auto read = read_config(config.config, app.get_name(), options);
+      given.merge(read.given);
+      notes = std::move(read.notes);
+    }
+    for (const auto& word : words) {
+      const auto& option = options[word.option];
+      given.insert(option.name);
+      if (option.is_flag)
+        option.set(word.on);
+      else
+        option.take(word.words);
+      if (!option.choices.empty() && !option.open) check_choices(option);
+    }
+    for (const auto& option : options)
+      if (option.affects != Affects::nothing) record[option.name] = option.json();
   }
 
-  void add_list(const std::string& names, const std::string& what, const std::string& help,
-                std::function<void(const std::string&)> take) {
-    auto* option = app.add_option_function<std::vector<std::string>>(
-        names,
-        [take = std::move(take), name = long_name(names)](const std::vector<std::string>& texts) {
-          for (const auto& text : texts)
-            for (const auto& part : split_at_commas(name, text)) take(part);
-        },
-        help);
-    option->take_all()->allow_extra_args(false)->option_text(what)->group(group_title);
+  static void check_choices(const Option& option) {
+    const Json value = option.json();
+    for (const auto& name : value.is_array() ? value : Json::array({value}))
+      require_choice(option.flag(), name.get<std::string>(), option.choices);
   }
 
   std::vector<std::string> option_names() const {
@@ -153,74 +178,28 @@ void Arguments::positional(const std::string& name, std::string& value, const st
 
 void Arguments::group(const std::string& title) { impl_->group_title = title; }
 
-void Arguments::flag(const std::string& names, bool& value, const std::string& help) {
-  impl_->app
-      .add_flag_callback(
-          names, [&value] { value = true; }, help)
-      ->group(impl_->group_title);
-}
-
-void Arguments::option(const std::string& names, const std::string& what, std::string& value,
-                       const std::string& help) {
-  const auto shown = value.empty() ? help : fmt::format("{} [default: {}]", help, value);
-  impl_->add(names, what, shown, [&value, name = long_name(names)](const std::string& text) {
-    if (text.empty()) throw InvalidArgument(fmt::format("{} is empty", name));
-    value = text;
-  });
-}
-
-void Arguments::option(const std::string& names, const std::string& what, double& value,
-                       const std::string& help) {
-  impl_->add_number(names, what, value, help);
-}
-void Arguments::option(const std::string& names, const std::string& what, int& value,
-                       const std::string& help) {
-  impl_->add_number(names, what, value, help);
-}
-void Arguments::option(const std::string& names, const std::string& what, std::uint64_t& value,
-                       const std::string& help) {
-  impl_->add_number(names, what, value, help);
-}
-void Arguments::option(const std::string& names, const std::string& what,
-                       std::optional<double>& value, const std::string& help) {
-  impl_->add_number(names, what, value, help);
-}
-void Arguments::option(const std::string& names, const std::string& what,
-                       std::optional<Index>& value, const std::string& help) {
-  impl_->add_number(names, what, value, help);
-}
-void Arguments::option(const std::string& names, const std::string& what, std::optional<int>& value,
-                       const std::string& help) {
-  impl_->add_number(names, what, value, help);
-}
-void Arguments::option(const std::string& names, const std::string& what,
-                       std::optional<std::uint64_t>& value, const std::string& help) {
-  impl_->add_number(names, what, value, help);
-}
-
-void Arguments::bytes(const std::string& names, std::optional<std::uint64_t>& value,
-                      const std::string& help) {
-  impl_->add(names, "SIZE", help, [&value, name = long_name(names)](const std::string& text) {
-    try {
-      value = parse_bytes(text);
-    } catch (const InvalidArgument& error) {
-      throw InvalidArgument(fmt::format("{}: {}", name, error.what()));
+void Arguments::add(Option option) {
+  auto& options = impl_->options;
+  for (const auto& other : options)
+    if (other.value == option.value) return;
+  const std::size_t place = options.size();
+  const auto letter = letters().find(option.name);
+  const std::string flags = (letter == letters().end() ? "" : letter->second) + option.flag();
+  if (option.is_flag) {
+    impl_->add_flag(flags, place, !option.on_by_default, help_lines(option.text()));
+    // The other way round, for what a configuration file has set; not on the help page.
+    if (option.affects != Affects::nothing) {
+      Option other = option;
+      other.on_by_default = !option.on_by_default;
+      impl_->add_flag(other.flag(), place, option.on_by_default, "");
     }
-  });
+  } else {
+    impl_->add_option(flags, place, option);
+  }
+  options.push_back(std::move(option));
 }
 
-void Arguments::list(const std::string& names, const std::string& what,
-                     std::vector<std::string>& values, const std::string& help) {
-  impl_->add_list(names, what, help,
-                  [&values](const std::string& part) { values.push_back(part); });
-}
-
-void Arguments::list(const std::string& names, const std::string& what, std::vector<double>& values,
-                     const std::string& help) {
-  impl_->add_list(names, what, help, [&values, name = long_name(names)](const std::string& part) {
-    values.push_back(parse_number<double>(name, part));
-  });
-}
+void Arguments::add_config() { add(impl_->config); }
 
 void Arguments::appendix(const std::string& title, const std::string& text) {
   impl_->appendices += fmt::format("{}:\n{}", title, text);
@@ -247,12 +226,14 @@ bool Arguments::parse(const std::vector<std::string>& words) {
     throw InvalidArgument(fmt::format("{}; see mercer {} --help", error.what(), app.get_name()));
   }
   if (const auto extras = app.remaining(); !extras.empty()) impl_->unexpected(extras);
+  impl_->fill();
   return true;
 }
 
-bool Arguments::given(const std::string& name) const {
-  const auto* option = impl_->app.get_option_no_throw(name);
-  return option != nullptr && option->count() > 0;
-}
+bool Arguments::given(std::string_view name) const { return impl_->given.contains(name); }
+
+const Json& Arguments::record() const { return impl_->record; }
+
+const std::vector<std::string>& Arguments::notes() const { return impl_->notes; }
 
 }  // namespace mercer::cli

@@ -1,16 +1,27 @@
 // The words after a verb, turned into fields. A thin layer over CLI11, so that help pages and
-// messages look the same everywhere and only one source compiles that library.
+// messages look the same everywhere and only one source compiles that library. Options come from
+// the lists of fields beside the algorithms (mercer/core/options.hpp):
+//
+//   arguments.group("Method");
+//   arguments.add(options.method, without({"mean"}));
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "mercer/core/types.hpp"
+#include "cli/option.hpp"
 
 namespace mercer::cli {
+
+/// Which fields of a struct a verb takes, by name; all those for users when nothing is said.
+struct Pick {
+  std::vector<std::string_view> only, without;
+  bool takes(std::string_view name) const;
+};
+inline Pick only(std::vector<std::string_view> names) { return {std::move(names), {}}; }
+inline Pick without(std::vector<std::string_view> names) { return {{}, std::move(names)}; }
 
 class Arguments {
  public:
@@ -22,40 +33,27 @@ class Arguments {
 
   /// Options that follow are listed under this title.
   void group(const std::string& title);
-  void flag(const std::string& names, bool& value, const std::string& help);
-  // `what` stands for the value in the help page; the present value is shown as the default.
-  void option(const std::string& names, const std::string& what, std::string& value,
-              const std::string& help);
-  void option(const std::string& names, const std::string& what, double& value,
-              const std::string& help);
-  void option(const std::string& names, const std::string& what, int& value,
-              const std::string& help);
-  void option(const std::string& names, const std::string& what, std::uint64_t& value,
-              const std::string& help);
-  void option(const std::string& names, const std::string& what, std::optional<double>& value,
-              const std::string& help);
-  void option(const std::string& names, const std::string& what, std::optional<Index>& value,
-              const std::string& help);
-  void option(const std::string& names, const std::string& what, std::optional<int>& value,
-              const std::string& help);
-  void option(const std::string& names, const std::string& what,
-              std::optional<std::uint64_t>& value, const std::string& help);
-  /// An amount of memory: 8G, 500M.
-  void bytes(const std::string& names, std::optional<std::uint64_t>& value,
-             const std::string& help);
-  /// a,b,c and repetitions of the option.
-  void list(const std::string& names, const std::string& what, std::vector<std::string>& values,
-            const std::string& help);
-  void list(const std::string& names, const std::string& what, std::vector<double>& values,
-            const std::string& help);
+  /// The fields of a struct that were not added before; present values are shown as defaults.
+  template <class Options>
+  void add(Options& options, const Pick& pick = {}) {
+    for (auto& option : list_options(options))
+      if (option.for_users && pick.takes(option.name)) add(std::move(option));
+  }
+  void add(Option option);
+  /// --config FILE: values of these options from a JSON file; words override it.
+  void add_config();
 
   /// Lines of text after the options: lists of choices.
   void appendix(const std::string& title, const std::string& text);
 
   /// Fills the fields; false when --help was asked for and printed. Throws InvalidArgument.
   bool parse(const std::vector<std::string>& words);
-  /// Whether this option ("--steps") was among the words.
-  bool given(const std::string& name) const;
+  /// Whether this field was among the words, or had another value than its default in the file.
+  bool given(std::string_view name) const;
+  /// Every option that steers the run, as it was after parsing: what --config takes back.
+  const Json& record() const;
+  /// What should be said of the configuration file, a sentence each.
+  const std::vector<std::string>& notes() const;
 
  private:
   struct Impl;

@@ -144,7 +144,7 @@ std::string skipped_text(const CompareResult& result) {
 }  // namespace
 
 Json compare_json(const CompareResult& result, const studies::CompareOptions& options,
-                  const data::Dataset& data, const std::string& path) {
+                  const Json& given, const data::Dataset& data, const std::string& path) {
   Json json = {{"n", result.n},
                {"d", result.d},
                {"kernel", options.method.kernel},
@@ -171,6 +171,7 @@ Json compare_json(const CompareResult& result, const studies::CompareOptions& op
     json["winners"].push_back(cell);
   }
   json["interrupted"] = result.interrupted;
+  json["options"] = given;
   json["peak_rss_bytes"] = peak_rss_bytes();
   json["data"] = data_json(data, path);
   return json;

@@ -9,8 +9,9 @@
 
 namespace mercer::cli {
 
+/// `given` are the options as the words gave them.
 Json compare_json(const studies::CompareResult& result, const studies::CompareOptions& options,
-                  const data::Dataset& data, const std::string& path);
+                  const Json& given, const data::Dataset& data, const std::string& path);
 /// One row per run, with a header.
 std::string compare_csv(const studies::CompareResult& result);
 /// `name` is that of the data, for the title.

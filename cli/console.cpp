@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "cli/format.hpp"
+#include "cli/option_list.hpp"
 #include "mercer/core/interrupt.hpp"
 #include "mercer/core/timer.hpp"
 
@@ -113,7 +114,7 @@ void Console::note(std::string_view text) const {
 
 void Console::warn(std::string_view text) const {
   clear_progress_line();
-  fmt::print(stderr, "{}: {}\n", name_, text);
+  fmt::print(stderr, "{}: {}\n", name_, with_dashes(text));
 }
 
 ProgressCallback Console::progress() const {

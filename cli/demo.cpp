@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/format.hpp"
 #include "cli/model_text.hpp"
@@ -145,8 +146,8 @@ int run_demo(const Words& words) {
                       "Simulates a field with known hyperparameters, learns them back, predicts\n"
                       "points it has not seen, and checks its own promises; under a minute.");
   RunOptions run;
-  std::uint64_t seed = 1;
-  arguments.option("--seed", "S", seed, "another simulated field");
+  DemoCommand command;
+  arguments.add(command);
   add_run_options(arguments, run);
   if (!arguments.parse(words)) return exit_ok;
   apply(run);
@@ -161,7 +162,7 @@ int run_demo(const Words& words) {
       fmt::format("1. Data. A random field over the unit square, drawn from a Gaussian process\n"
                   "   (matern52 kernel): {} noisy observations, a fifth of them set apart.\n\n",
                   count(kPoints)));
-  const auto data = simulate(seed);
+  const auto data = simulate(command.seed);
 
   models::FitOptions options;
   options.train.restarts = 1;  // the likelihood of this field has one peak: a check, not a search

@@ -4,6 +4,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/format.hpp"
 #include "cli/model_text.hpp"
+#include "cli/predict_command.hpp"
 #include "cli/record.hpp"
 #include "cli/row_source.hpp"
 #include "cli/score_text.hpp"
@@ -20,9 +21,9 @@ struct EvaluateCommand {
   RunOptions run;
   std::string model_path;
   std::string data_path;
-  data::PredictOptions rows{data::TargetUse::required, false};
+  data::DataOptions rows;  // drop_missing
   models::PredictOptions options;
-  std::optional<std::uint64_t> seed;
+  PredictCommand predict;  // seed
 };
 
 void refuse_no_variances(const models::KernelMachine& model,
@@ -35,9 +36,9 @@ void refuse_no_variances(const models::KernelMachine& model,
 void evaluate(const EvaluateCommand& command, models::KernelMachine model, const Console& console) {
   const Timer timer;
   refuse_no_variances(model, command.options);
-  if (command.seed) model.method.seed = *command.seed;
+  if (command.predict.seed) model.method.seed = *command.predict.seed;
   RowSource source(command.data_path, prediction_schema(model.schema, model.problem.gaussian()),
-                   command.rows);
+                   {data::TargetUse::required, command.rows.drop_missing});
   data::PredictBlock block;
   bool more = source.next(block);
   if (!more) throw DataError(fmt::format("{}: there are no rows with a target", command.data_path));
@@ -83,22 +84,20 @@ int run_evaluate(const Words& words) {
       "Where DATA has the noise or count column that the model was learned with, a row\n"
       "is scored as an observation with that noise.");
   EvaluateCommand command;
-  auto& [run, model_path, data_path, rows, options, seed] = command;
+  auto& [run, model_path, data_path, rows, options, predict] = command;
   arguments.positional("MODEL", model_path, "model file written by mercer fit");
   arguments.positional("DATA", data_path, "CSV file with the target; - for standard input");
   arguments.group("Data");
-  arguments.flag("--drop-missing", rows.drop_missing,
-                 "leave out rows with a missing input instead of refusing");
+  arguments.add(rows, only({"drop_missing"}));
   arguments.group("Method");
-  add_variance_options(arguments, options.variance);
-  arguments.bytes("--memory", options.memory,
-                  "memory to stay inside, as 8G or 500M\n[default: 80 % of what is free]");
-  arguments.option("--seed", "S", seed, "[default: that of the model]");
+  arguments.add(options, without({"samples", "solver", "tolerance"}));
+  arguments.add(predict, only({"seed"}));
   add_run_options(arguments, run);
   if (!arguments.parse(words)) return exit_ok;
 
   apply(run);
-  models::check(options.variance);
+  validate(options);
+  planning::check(options.variance);
   const Console console("evaluate", run.quiet);
   auto model = load_model(model_path);
   explain_factorisations(model.problem.gaussian(),

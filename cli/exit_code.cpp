@@ -9,6 +9,7 @@
 #include <new>
 
 #include "cli/console.hpp"
+#include "cli/option_list.hpp"
 #include "mercer/core/interrupt.hpp"
 
 namespace mercer::cli {
@@ -24,7 +25,7 @@ int say(std::string_view name, std::string message, int code) {
   }
   std::replace(message.begin(), message.end(), '\n', ' ');
   clear_progress_line();
-  fmt::print(stderr, "{}: {}\n", name, message);
+  fmt::print(stderr, "{}: {}\n", name, with_dashes(message));
   return code;
 }
 
@@ -65,7 +66,9 @@ int exit_code_of(std::string_view name, const std::function<int()>& body) {
   }
 }
 
-void print_out(std::string_view text) {
+void print_out(std::string_view text) { print_exactly(with_dashes(text)); }
+
+void print_exactly(std::string_view text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     const char* reason =

@@ -7,7 +7,6 @@
 #include "cli/files.hpp"
 #include "cli/fit_text.hpp"
 #include "cli/model_text.hpp"
-#include "cli/suggest.hpp"
 #include "cli/trace.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/interrupt.hpp"
@@ -20,42 +19,20 @@ namespace {
 void add_fit_options(Arguments& arguments, FitCommand& command) {
   arguments.positional("DATA", command.data.path, "CSV file; - for standard input");
   arguments.group("Output");
-  arguments.option("-m,--model", "FILE", command.model_path,
-                   "model file to write [default: the name of DATA\nwith .mcr, in this folder]");
-  arguments.flag("--keep-unconverged", command.keep_unconverged,
-                 "write the model even if the tolerance was not reached");
-  arguments.option("--test-fraction", "F", command.test_fraction,
-                   "set this random share of the rows aside, learn from the\n"
-                   "rest, and score the model on them");
+  arguments.add(command, only({"model", "keep_unconverged", "test_fraction"}));
   add_data_options(arguments, command.data);
-  add_noise_options(arguments, command.data);
-  add_merge_option(arguments, command.no_merge);
-  add_train_options(arguments, command.fit.train);
-  arguments.option("--checkpoint", "FILE", command.fit.train.checkpoint,
-                   "keep what was learned so far in this file; the same\n"
-                   "command line goes on from it");
-  arguments.option("--validation", "FILE", command.validation,
-                   "CSV file with the target, to score every step of learning on");
-  arguments.option("--trace", "FILE", command.trace,
-                   "CSV file for these scores: step, seconds of learning, rmse,\n"
-                   "nll and others; variances from 100 neighbours");
+  arguments.add(command.fit, only({"merge"}));
+  arguments.group("Learning");
+  arguments.add(command.fit.train);
+  arguments.add(command, only({"validation", "trace"}));
   arguments.group("Task");
-  arguments.option("--task", "NAME", command.task,
-                   "auto | regression | classification; auto: text, and integers of\n"
-                   "at most ten values, are classes");
-  arguments.option("--method", "NAME", command.method,
-                   "auto | gp | krr | klr: Gaussian process; kernel ridge or kernel\n"
-                   "logistic regression, its mean or mode without an uncertainty");
-  add_likelihood_option(arguments, command.likelihood);
+  arguments.add(command);
   add_method_options(arguments, command.fit.method);
   add_run_options(arguments, command.run);
+  arguments.add_config();
 }
 
 void check(const FitCommand& command) {
-  require_choice("--method", command.method, {"auto", "gp", "krr", "klr"});
-  if (command.test_fraction && !(*command.test_fraction > 0 && *command.test_fraction < 1))
-    throw InvalidArgument(
-        fmt::format("--test-fraction is {}, but must lie between 0 and 1", *command.test_fraction));
   check_output_file("--model", command.model_path, {command.data.path, command.validation});
   const auto& checkpoint = command.fit.train.checkpoint;
   if (!checkpoint.empty())
@@ -89,7 +66,7 @@ HeldOut score(const models::KernelMachine& model, const data::Dataset& test,
 // Takes the rows of --test-fraction out of the data; none when it is not given.
 std::optional<data::Dataset> hold_out(const FitCommand& command, data::Dataset& data) {
   if (!command.test_fraction) return {};
-  const bool standardize = !command.data.raw_scale;
+  const bool standardize = command.data.options.standardize;
   const auto split = data::split_rows(data.size(), *command.test_fraction, command.fit.method.seed);
   auto test = data::take_rows(data, split.test, standardize);
   data = data::take_rows(data, split.train, standardize);
@@ -155,6 +132,7 @@ int run_fit(const Words& words) {
   check(command);
   settle_task(command, arguments);
   const Console console("fit", command.run.quiet);
+  tell_config(arguments, console);
   auto data = read(command.data);
   settle_likelihood(command, arguments, data, console);
   const FitRun run = explain_factorisations(command.fit.likelihood == "gaussian", [&] {
@@ -162,7 +140,7 @@ int run_fit(const Words& words) {
   });
   tell_outcome(command, arguments, run, console);
   if (command.run.json)
-    print_json(fit_json(command, run));
+    print_json(fit_json(command, arguments, run));
   else
     print_out(fit_text(command, run));
   if (run.result.interrupted()) return exit_interrupted;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/shared_options.hpp"
 #include "mercer/core/timer.hpp"
@@ -22,14 +23,43 @@ struct FitCommand {
   std::optional<double> test_fraction;
   bool keep_unconverged = false;
   std::string trace, validation;
-  bool no_merge = false;
   Timer timer;  // of the whole run
 
   bool classifies() const { return task == "classification"; }
 };
 
-/// --likelihood.
-void add_likelihood_option(Arguments& arguments, std::string& likelihood);
+template <class Visitor>
+void visit_fields(FitCommand& o, Visitor&& field) {
+  field({"model", "FILE", "model file to write", "the name of DATA with .mcr, in this folder",
+         Affects::nothing},
+        o.model_path, Any{});
+  field({"keep_unconverged", "", "write the model even if the tolerance was not reached"},
+        o.keep_unconverged, Any{});
+  field({"test_fraction", "F",
+         "set this random share of the rows aside, learn from the rest, and score the model on "
+         "them",
+         "none"},
+        o.test_fraction, BelowOne{});
+  field({"validation", "FILE", "CSV file with the target, to score every step of learning on",
+         "none", Affects::nothing},
+        o.validation, Any{});
+  field({"trace", "FILE",
+         "CSV file for these scores: step, seconds of learning, rmse, nll and others; variances "
+         "from 100 neighbours",
+         "none", Affects::nothing},
+        o.trace, Any{});
+  field({"task", "NAME",
+         "what is learned; with auto, text and integers of at most ten values are classes"},
+        o.task, OneOf{{"auto", "regression", "classification"}});
+  field({"method", "NAME",
+         "Gaussian process; kernel ridge or kernel logistic regression, its mean or mode without "
+         "an uncertainty"},
+        o.method, OneOf{{"auto", "gp", "krr", "klr"}});
+  field({"likelihood", "NAME",
+         "how the target follows from the function; auto decides from the data"},
+        o.likelihood, BeginsWith{likelihood_names(true)});
+}
+
 /// Throws InvalidArgument when the options of model and learning are not what they may be, or have
 /// no part in what was asked for.
 void check_learning(const FitCommand& command, const Arguments& arguments);

@@ -7,7 +7,7 @@
 #include "cli/suggest.hpp"
 #include "mercer/data/text.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
-#include "mercer/models/full_training.hpp"
+#include "mercer/training/training.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -55,31 +55,32 @@ void find_task(FitCommand& command, const Arguments& arguments, const data::Data
 
 }  // namespace
 
-void add_likelihood_option(Arguments& arguments, std::string& likelihood) {
-  std::vector<std::string_view> names;
-  for (const auto& info : likelihoods::likelihoods()) names.push_back(info.name);
-  arguments.option("--likelihood", "NAME", likelihood,
-                   fmt::format("auto | {}", fmt::join(names, " | ")));
+std::vector<std::string> likelihood_names(bool with_auto) {
+  std::vector<std::string> names;
+  if (with_auto) names.emplace_back("auto");
+  for (const auto& info : likelihoods::likelihoods()) names.emplace_back(info.name);
+  return names;
 }
 
 void check_learning(const FitCommand& command, const Arguments& arguments) {
   const auto& train = command.fit.train;
-  models::check(command.fit.method);
-  models::check(train);
-  require_choice("--task", command.task, {"auto", "regression", "classification"});
+  planning::check(command.fit.method);
+  planning::check(train);
+  validate(command);
   if (command.likelihood != "auto" && command.likelihood != "gaussian")
     likelihoods::make(command.likelihood);  // throws, listing the names
   if (train.train == "none")
-    refuse_train_options(arguments,
-                         {"--steps", "--restarts", "--subset", "--probes", "--probe-kind",
-                          "--checkpoint", "--trace", "--validation"},
-                         "--train none learns nothing");
+    refuse_given(arguments,
+                 {"steps", "restarts", "subset", "probes", "probe_kind", "checkpoint", "trace",
+                  "validation"},
+                 "`train=none` learns nothing");
   if (train.train == "vecchia")
-    refuse_train_options(arguments, {"--probes", "--probe-kind"},
-                         "--train vecchia takes no gradient from solves");
-  if (models::is_descent(train.train))
-    refuse_train_options(arguments, {"--restarts"},
-                         fmt::format("--train {} begins at the start values", train.train));
+    refuse_given(arguments, {"probes", "probe_kind"},
+                 "`train=vecchia` takes no gradient from solves");
+  if (training::trainers().contains(train.train) &&
+      training::trainers().find(train.train).from_start_values)
+    refuse_given(arguments, {"restarts"},
+                 fmt::format("`train={}` begins at the start values", train.train));
 }
 
 void settle_task(FitCommand& command, const Arguments& arguments) {
@@ -119,8 +120,7 @@ void settle_likelihood(FitCommand& command, const Arguments& arguments, const da
   fit.likelihood = command.likelihood;
   // Classes are those of the whole file, whatever part is learned from.
   if (command.classifies()) fit.classes = models::find_classes(data);
-  fit.standardize = !command.data.raw_scale;
-  fit.merge = !command.no_merge;
+  fit.standardize = command.data.options.standardize;
   fit.mean_only = command.method == "krr" || command.method == "klr";
 }
 

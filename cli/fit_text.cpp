@@ -129,7 +129,7 @@ std::string not_converged_text(const FitRun& run) {
 
 }  // namespace
 
-Json fit_json(const FitCommand& command, const FitRun& run) {
+Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRun& run) {
   const auto& result = run.result;
   const auto& model = result.model;
   Json json = {{"n", run.data.size()}, {"d", run.data.dimension()}};
@@ -163,6 +163,7 @@ Json fit_json(const FitCommand& command, const FitRun& run) {
     json["evaluation"] = scores_json(run.held_out->scores);
     put_variances(json["evaluation"], run.held_out->variances);
   }
+  json["options"] = arguments.record();
   json["model"] = run.written ? Json(command.model_path) : Json(nullptr);
   return json;
 }
@@ -183,7 +184,7 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
   text += training_text(result);
   text += hyperparameters_text(model);
-  text += evidence_text(result, command.data.raw_scale);
+  text += evidence_text(result, !command.fit.standardize);
   text += solve_text(result);
   text += certificate_text(model);
   text += fmt::format("Time         {} (training {}, solve {}); peak memory {}\n",
@@ -211,7 +212,7 @@ void tell_outcome(const FitCommand& command, const Arguments& arguments, const F
         "merged {} with an earlier one of the same inputs, which is exact (--no-merge keeps them "
         "apart)",
         plural(result.merged_rows, "row")));
-  else if (result.model.problem.gaussian() && run.data.duplicate_inputs > 0 && !command.no_merge)
+  else if (result.model.problem.gaussian() && run.data.duplicate_inputs > 0 && command.fit.merge)
     console.note("rows with the same inputs are not merged where noise variances are given");
   if (const auto names = trend_left_out(result.model); !names.empty())
     console.note(fmt::format(

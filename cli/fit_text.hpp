@@ -25,7 +25,7 @@ struct FitRun {
   double seconds = 0;
 };
 
-Json fit_json(const FitCommand& command, const FitRun& run);
+Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRun& run);
 std::string fit_text(const FitCommand& command, const FitRun& run);
 /// Notes and warnings once the model is there.
 void tell_outcome(const FitCommand& command, const Arguments& arguments, const FitRun& run,

@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/format.hpp"
 #include "cli/record.hpp"
-#include "cli/shared_options.hpp"
 #include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/interrupt.hpp"
@@ -17,42 +18,33 @@
 #include "mercer/data/csv_writer.hpp"
 #include "mercer/data/simulate.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
-#include "mercer/models/names.hpp"
-#include "mercer/studies/simulate.hpp"
 
 namespace mercer::cli {
 namespace {
 
-struct GenerateCommand {
-  std::string name;
-  std::optional<Index> n;
-  std::optional<Index> d;
-  std::uint64_t seed = 0;
-  std::string kernel;
-  std::vector<double> lengthscale;
-  std::optional<double> signal_variance;
-  std::optional<double> noise;
-  std::string likelihood;
-  std::string draw = "auto";
-  std::optional<Index> neighbours;
-  std::optional<std::uint64_t> memory;
-  std::string output = "-";
-  bool truth = false;
-  RunOptions run;
-};
+constexpr std::array<std::pair<const char*, const char*>, 4> kNames = {{
+    {"gp", "a draw from a Gaussian process at uniform points of the unit cube"},
+    {"friedman", "10 sin(pi x1 x2) + 20 (x3 - 1/2)^2 + 10 x4 + 5 x5 on the unit cube, d >= 5"},
+    {"field", "Franke's surface at scattered points of the unit square"},
+    {"grid", "Franke's surface on a grid of about N cells with holes in it"},
+}};
 
-constexpr const char* kNames =
-    "  gp          a draw from a Gaussian process at uniform points of the unit cube\n"
-    "  friedman    10 sin(pi x1 x2) + 20 (x3 - 1/2)^2 + 10 x4 + 5 x5 on the unit cube, d >= 5\n"
-    "  field       Franke's surface at scattered points of the unit square\n"
-    "  grid        Franke's surface on a grid of about N cells with holes in it\n";
+constexpr std::array<std::string_view, 7> kOnlyForGp = {
+    "kernel", "lengthscale", "signal_variance", "likelihood", "draw", "neighbours", "memory"};
+
+std::vector<std::string> names() {
+  std::vector<std::string> out;
+  for (const auto& [name, what] : kNames) out.emplace_back(name);
+  return out;
+}
 
 studies::DrawOptions draw_options(const GenerateCommand& command) {
   const double free = 0.8 * static_cast<double>(available_memory_bytes());
-  return {.seed = command.seed,
-          .memory_bytes = command.memory ? static_cast<double>(*command.memory) : free,
-          .method = studies::draw_method(command.draw),
-          .neighbours = command.neighbours};
+  return {
+      .seed = command.method.seed,
+      .memory_bytes = command.method.memory ? static_cast<double>(*command.method.memory) : free,
+      .method = studies::draw_method(command.draw),
+      .neighbours = command.neighbours};
 }
 
 /// Says before the first allocation what does not fit and how many rows would.
@@ -90,7 +82,7 @@ struct Generated {
 // Draws y given f, by inverting P(Y <= y | f); returns the sentence about it.
 std::string observe(const GenerateCommand& command, data::Simulated& data) {
   const auto likelihood = likelihoods::make(command.likelihood);
-  Rng rng(command.seed, "likelihood");
+  Rng rng(command.method.seed, "likelihood");
   for (Index i = 0; i < data.target.size(); ++i) data.target[i] = rng.uniform();
   constexpr Index rows = 1024;
   parallel_for((data.target.size() + rows - 1) / rows, [&](Index task, int) {
@@ -128,8 +120,7 @@ Generated generate_gp(const GenerateCommand& command, const Console& console) {
     out.data.names.push_back(fmt::format("x{}", c + 1));
     input_names.entries.push_back({out.data.names.back(), c, 1});
   }
-  auto kernel =
-      kernels::Kernel::parse(command.kernel.empty() ? "matern52" : command.kernel, input_names);
+  auto kernel = kernels::Kernel::parse(command.method.kernel, input_names);
   // Typical distances in the unit cube grow like sqrt(d).
   std::vector<double> lengthscale = command.lengthscale;
   if (lengthscale.empty()) lengthscale = {0.3 * std::sqrt(static_cast<double>(d))};
@@ -139,7 +130,7 @@ Generated generate_gp(const GenerateCommand& command, const Console& console) {
     kernel.set_lengthscales(lengthscale);
   if (command.signal_variance) kernel.set_all_variances(*command.signal_variance);
   const inference::Problem problem{kernel, command.noise.value_or(0.01), inference::MeanKind::zero};
-  Rng rng(command.seed, "gp-points");
+  Rng rng(command.method.seed, "gp-points");
   out.data.inputs = data::uniform_points(*command.n, d, rng);
   auto draw =
       studies::draw_from_gp(problem, out.data.inputs, draw_options(command), console.progress());
@@ -163,60 +154,45 @@ Generated generate_surface(const GenerateCommand& command) {
   Generated out;
   if (command.name == "friedman") {
     const double noise = command.noise.value_or(1.0);
-    out.data = data::friedman(*command.n, {command.d.value_or(10), std::sqrt(noise), command.seed});
+    out.data =
+        data::friedman(*command.n, {command.d.value_or(10), std::sqrt(noise), command.method.seed});
     out.truth = fmt::format("Friedman's function, noise variance {:.6g}", noise);
     return out;
   }
   const double noise = command.noise.value_or(0.0025);
   if (command.name == "field") {
-    out.data = data::scattered_field(*command.n, std::sqrt(noise), command.seed);
+    out.data = data::scattered_field(*command.n, std::sqrt(noise), command.method.seed);
   } else {
     data::GridOptions grid;
     grid.rows = static_cast<Index>(std::sqrt(static_cast<double>(*command.n)));
     grid.columns = *command.n / grid.rows;
-    grid.seed = command.seed;
+    grid.seed = command.method.seed;
     out.data = data::grid_field(grid, std::sqrt(noise));
   }
   out.truth = fmt::format("Franke's function, noise variance {:.6g}", noise);
   return out;
 }
 
-void check(const GenerateCommand& command) {
-  require_choice("NAME", command.name, {"gp", "friedman", "field", "grid"});
+void check(const GenerateCommand& command, const RunOptions& run, const Arguments& arguments) {
+  require_choice("NAME", command.name, names());
   if (!command.n) throw InvalidArgument("-n is missing: say how many rows, for example -n 1000");
-  if (*command.n < 1)
-    throw InvalidArgument(fmt::format("-n is {}, but must be positive", *command.n));
-  if (command.d && *command.d < 1)
-    throw InvalidArgument(fmt::format("-d is {}, but must be positive", *command.d));
+  validate(command);
   const bool flat = command.name == "field" || command.name == "grid";
   if (flat && command.d.value_or(2) != 2)
     throw InvalidArgument(fmt::format("{} lies in the plane: -d can only be 2", command.name));
-  if (command.name != "gp" && (!command.kernel.empty() || !command.lengthscale.empty() ||
-                               command.signal_variance || !command.likelihood.empty() ||
-                               command.draw != "auto" || command.neighbours || command.memory))
-    throw InvalidArgument(fmt::format(
-        "--kernel, --lengthscale, --signal-variance, --likelihood, --draw, --neighbours "
-        "and --memory are for gp, not for {}",
-        command.name));
-  require_choice("--draw", command.draw, studies::draw_method_names());
-  if (command.neighbours && !Positive::holds(*command.neighbours))
-    throw InvalidArgument(
-        fmt::format("--neighbours is {}, but must be positive", *command.neighbours));
+  if (command.name != "gp")
+    for (const auto& name : kOnlyForGp)
+      if (arguments.given(name))
+        throw InvalidArgument(fmt::format("`{}` is for gp, not for {}", name, command.name));
   if (command.neighbours && command.draw == "exact")
-    throw InvalidArgument("--neighbours is for --draw vecchia; an exact draw is given all points");
+    throw InvalidArgument("`neighbours` is for `draw=vecchia`; an exact draw is given all points");
   if (!command.likelihood.empty()) {
     likelihoods::make(command.likelihood);  // throws, listing the names
     if (command.noise)
       throw InvalidArgument("--noise is Gaussian noise; with --likelihood leave it out");
   }
-  models::MethodOptions numbers;
-  numbers.lengthscale = command.lengthscale;
-  numbers.signal_variance = command.signal_variance;
-  models::check(numbers);
-  if (command.noise && !NonNegative::holds(*command.noise))
-    throw InvalidArgument(
-        fmt::format("--noise is {}, but must be {}", *command.noise, NonNegative::text));
-  if (command.run.json && command.output == "-")
+  planning::check(command.method);
+  if (run.json && command.output == "-")
     throw InvalidArgument("--json and the data both want standard output; name a file with -o");
   check_output("--output", command.output, {});
 }
@@ -238,36 +214,16 @@ void write(const GenerateCommand& command, const data::Simulated& data,
 }
 
 void add_options(Arguments& arguments, GenerateCommand& command) {
-  arguments.positional("NAME", command.name, "gp | friedman | field | grid (see below)");
-  arguments.option("-n", "N", command.n, "rows (grid: cells, of which some are missing)");
-  arguments.option("-d", "D", command.d, "inputs [default: gp 2, friedman 10]");
-  arguments.option("--noise", "V", command.noise,
-                   "variance of the noise\n[default: gp 0.01, friedman 1, field and grid 0.0025]");
-  arguments.option("--seed", "S", command.seed, "same seed, same bits");
-  arguments.option("-o,--output", "FILE", command.output,
-                   "CSV to write; - is standard output; .gz packs it");
-  arguments.flag("--truth", command.truth,
-                 "a column f, the target without noise (or the latent function),\nbefore y");
+  arguments.positional("NAME", command.name,
+                       fmt::format("{} (see below)", fmt::join(names(), " | ")));
+  arguments.add(command, without({kOnlyForGp.begin(), kOnlyForGp.end()}));
+  arguments.add(command.method, only({"seed"}));
   arguments.group("Only for gp");
-  arguments.option("--kernel", "SPEC", command.kernel, "as for mercer fit [default: matern52]");
-  arguments.list("--lengthscale", "L", command.lengthscale,
-                 "one, or one per input [default: 0.3 sqrt(D)]");
-  arguments.option("--signal-variance", "V", command.signal_variance, "[default: 1]");
-  arguments.option("--likelihood", "NAME", command.likelihood,
-                   "y given f, as for mercer fit: bernoulli-logit, poisson and others\n"
-                   "[default: f plus Gaussian noise]");
-  arguments.option("--draw", "NAME", command.draw,
-                   "auto | exact | vecchia: exact factors the covariance; vecchia draws\n"
-                   "each point given its M most correlated earlier ones, which is an\n"
-                   "approximation and said in a comment of the file. auto is exact up to\n" +
-                       count(studies::kMostExactDraw) + " rows");
-  arguments.option("--neighbours", "M", command.neighbours,
-                   fmt::format("M of vecchia; giving it means --draw vecchia [default: {}]",
-                               studies::kDrawNeighbours));
-  arguments.bytes("--memory", command.memory,
-                  "memory to stay inside [default: 80 % of what is free]");
-  add_run_options(arguments, command.run);
-  arguments.appendix("Names", kNames);
+  arguments.add(command.method, only({"kernel", "memory"}));
+  arguments.add(command);
+  std::string lines;
+  for (const auto& [name, what] : kNames) lines += fmt::format("  {:<12}{}\n", name, what);
+  arguments.appendix("Names", lines);
 }
 
 }  // namespace
@@ -280,23 +236,26 @@ int run_generate(const Words& words) {
       "Writes simulated data as CSV, the target y in the last column. The truth is\n"
       "told on standard error.");
   GenerateCommand command;
+  RunOptions run;
   add_options(arguments, command);
+  add_run_options(arguments, run);
   if (!arguments.parse(words)) return exit_ok;
 
-  check(command);
+  check(command, run, arguments);
   check_memory(command);
-  apply(command.run);
-  const Console console("generate", command.run.quiet);
+  apply(run);
+  const Console console("generate", run.quiet);
   const Generated generated =
       command.name == "gp" ? generate_gp(command, console) : generate_surface(command);
   const auto& data = generated.data;
   write(command, data, generated.comment);
   console.note(fmt::format("{} rows; {}; seed {}", count(data.target.size()), generated.truth,
-                           command.seed));
+                           command.method.seed));
   if (!generated.comment.empty()) console.note(generated.comment);
-  if (command.run.json) {
-    Json json = {{"n", data.target.size()},  {"d", data.inputs.cols()}, {"name", command.name},
-                 {"truth", generated.truth}, {"seed", command.seed},    {"output", command.output}};
+  if (run.json) {
+    Json json = {{"n", data.target.size()},     {"d", data.inputs.cols()},
+                 {"name", command.name},        {"truth", generated.truth},
+                 {"seed", command.method.seed}, {"output", command.output}};
     if (command.name == "gp") json["draw"] = generated.draw;
     print_json(json);
   }

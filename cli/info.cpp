@@ -65,14 +65,12 @@ std::string info_text(const std::string& path, const models::KernelMachine& mode
 int run_info(const Words& words) {
   Arguments arguments("info", "  mercer info concrete.mcr", "Shows what a model file holds.");
   std::string path;
-  bool json = false;
-  bool quiet = false;
+  RunOptions run;
   arguments.positional("MODEL", path, "model file written by mercer fit");
-  arguments.flag("--json", json, "print one JSON object, and nothing else");
-  arguments.flag("--quiet", quiet, "no notes on standard error (info has none)");
+  arguments.add(run, without({"threads"}));
   if (!arguments.parse(words)) return exit_ok;
   const auto model = load_model(path);
-  if (json)
+  if (run.json)
     print_json(info_json(path, model));
   else
     print_out(info_text(path, model));

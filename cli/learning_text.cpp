@@ -33,8 +33,9 @@ std::string bounds_text(const models::TrainReport& training) {
 void tell_learning(const Arguments& arguments, const models::Plan& plan,
                    const models::TrainReport& training, const Console& console) {
   std::vector<std::string> idle;
-  for (const char* option : {"--probes", "--probe-kind"})
-    if (plan.train_method == "exact" && arguments.given(option)) idle.emplace_back(option);
+  for (const char* option : {"probes", "probe_kind"})
+    if (plan.train_method == "exact" && arguments.given(option))
+      idle.push_back(fmt::format("`{}`", option));
   if (!idle.empty())
     console.note(fmt::format("{} had no part in this: it was learned by Cholesky",
                              fmt::join(idle, " and ")));

@@ -85,6 +85,7 @@ int run(Words words) {
     print_out(fmt::format("mercer {}\n", version()));
     return exit_ok;
   }
+  if (first == "options") return run_options(words);
   const Verb& verb = find_verb(first);
   words.erase(words.begin());
   return verb.run(words);

@@ -5,7 +5,6 @@
 #include "cli/fit_command.hpp"
 #include "cli/format.hpp"
 #include "cli/record.hpp"
-#include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
@@ -14,12 +13,13 @@
 namespace mercer::cli {
 namespace {
 
-struct PlanCommand {
+struct PlanRun {
   FitCommand fit;  // as far as it says what to do
-  std::string verb = "fit";
+  PlanCommand plan;
 
+  const std::string& verb() const { return plan.verb; }
   models::PlanFor purpose() const {
-    return verb == "predict" ? models::PlanFor::predict : models::PlanFor::solve;
+    return verb() == "predict" ? models::PlanFor::predict : models::PlanFor::solve;
   }
 };
 
@@ -44,60 +44,58 @@ std::string plan_text(const models::Plan& plan) {
       format_bytes(plan.peak_bytes));
 }
 
-Json plan_record(const PlanCommand& command, const models::Plan& plan, const data::Dataset& data,
-                 bool for_fit) {
-  Json json = {{"n", plan.n}, {"d", plan.d}, {"for", command.verb}, {"task", command.fit.task}};
+Json plan_record(const PlanRun& command, const Json& options, const models::Plan& plan,
+                 const data::Dataset& data, bool for_fit) {
+  Json json = {{"n", plan.n}, {"d", plan.d}, {"for", command.verb()}, {"task", command.fit.task}};
   if (for_fit) json["likelihood"] = likelihoods::make(command.fit.likelihood)->text();
   json.update(plan_json(plan));
   if (command.purpose() == models::PlanFor::predict) json["variance"] = plan.variance;
+  json["options"] = options;
   json["data"] = data_json(data, command.fit.data.path);
   return json;
 }
 
-void add_plan_options(Arguments& arguments, PlanCommand& command) {
+void add_plan_options(Arguments& arguments, PlanRun& command) {
   auto& fit = command.fit;
   arguments.positional("DATA", fit.data.path, "CSV file; - for standard input");
   arguments.group("Plan");
-  arguments.option("--for", "VERB", command.verb, "fit | solve | predict: the run to plan");
-  arguments.option("--task", "NAME", fit.task,
-                   "auto | regression | classification; for fit, as there");
-  add_likelihood_option(arguments, fit.likelihood);
+  arguments.add(command.plan);
+  arguments.add(fit, only({"task", "likelihood"}));
   add_data_options(arguments, fit.data);
-  add_noise_options(arguments, fit.data);
-  add_merge_option(arguments, fit.no_merge);
-  add_train_options(arguments, fit.fit.train);
+  arguments.add(fit.fit, only({"merge"}));
+  arguments.group("Learning");
+  arguments.add(fit.fit.train, without({"checkpoint"}));
   add_method_options(arguments, fit.fit.method);
   add_run_options(arguments, fit.run);
+  arguments.add_config();
 }
 
 // Without learning the plan is always for regression, even when fit would learn classes.
-void settle_numbers(PlanCommand& command, const Arguments& arguments) {
+void settle_numbers(PlanRun& command, const Arguments& arguments) {
   auto& fit = command.fit;
   for (const auto& [option, given, numbers] :
-       {std::tuple("--task", fit.task, "regression"), {"--likelihood", fit.likelihood, "gaussian"}})
+       {std::tuple("task", fit.task, "regression"), {"likelihood", fit.likelihood, "gaussian"}})
     if (given != "auto" && given != numbers)
       throw InvalidArgument(
-          fmt::format("{} {} is planned for fit only; leave --for out", option, given));
-  refuse_train_options(
-      arguments,
-      {"--train", "--steps", "--restarts", "--subset", "--probes", "--probe-kind", "--no-merge"},
-      fmt::format("{} learns nothing and merges nothing", command.verb));
+          fmt::format("`{}={}` is planned for fit only; leave `for` out", option, given));
+  refuse_given(arguments, {"train", "steps", "restarts", "subset", "probes", "probe_kind", "merge"},
+               fmt::format("{} learns nothing and merges nothing", command.verb()));
   fit.task = "regression";
   fit.data.options.target_advice = fmt::format(
       "--for {} is about numbers: name a numeric column with --target, or leave --for "
       "out to plan the learning of classes",
-      command.verb);
+      command.verb());
 }
 
-models::Plan make_plan(PlanCommand& command, const Arguments& arguments, const data::Dataset& data,
+models::Plan make_plan(PlanRun& command, const Arguments& arguments, const data::Dataset& data,
                        const Console& console) {
   auto& fit = command.fit;
-  if (command.verb == "fit") {
+  if (command.verb() == "fit") {
     settle_likelihood(fit, arguments, data, console);
     return models::plan_fit(data, fit.fit);
   }
   const auto& method = fit.fit.method;
-  const auto [scaling, rows] = models::scale(data, !fit.data.raw_scale);
+  const auto [scaling, rows] = models::scale(data, fit.data.options.standardize);
   const auto problem = models::start_problem(method, data.schema, rows.x, rows.target());
   return planning::make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(), rows.x,
                              method, command.purpose());
@@ -112,23 +110,24 @@ int run_plan(const Words& words) {
                       "Shows every method with its memory and estimated time on this machine, and\n"
                       "which one a run would take and why. Times are estimates: iteration counts\n"
                       "are guessed from the size of the data and the noise.");
-  PlanCommand command;
+  PlanRun command;
   add_plan_options(arguments, command);
   if (!arguments.parse(words)) return exit_ok;
 
   auto& fit = command.fit;
   apply(fit.run);
-  require_choice("--for", command.verb, {"fit", "solve", "predict"});
+  validate(command.plan);
   check_learning(fit, arguments);
-  if (command.verb == "fit")
+  if (command.verb() == "fit")
     settle_task(fit, arguments);
   else
     settle_numbers(command, arguments);
   const Console console("plan", fit.run.quiet);
+  tell_config(arguments, console);
   const auto data = read(fit.data, console);
   const auto plan = make_plan(command, arguments, data, console);
   if (fit.run.json)
-    print_json(plan_record(command, plan, data, command.verb == "fit"));
+    print_json(plan_record(command, arguments.record(), plan, data, command.verb() == "fit"));
   else
     print_out(plan_text(plan));
   return exit_ok;

@@ -88,7 +88,7 @@ Json execute(const PredictCommand& command, models::KernelMachine model, const C
   const Timer timer;
   if (command.seed) model.method.seed = *command.seed;
   RowSource source(command.data_path, prediction_schema(model.schema, model.problem.gaussian()),
-                   {data::TargetUse::ignored, command.drop_missing});
+                   {data::TargetUse::ignored, command.data.drop_missing});
   data::PredictBlock block;
   bool more = source.next(block);
   auto options = command.options;
@@ -121,13 +121,11 @@ Json execute(const PredictCommand& command, models::KernelMachine model, const C
   return columns;
 }
 
-void check(const PredictCommand& command) {
-  models::check(command.options.variance);
-  if (command.samples && *command.samples < 1)
-    throw InvalidArgument(fmt::format("--samples is {}, but must be positive", *command.samples));
-  if (command.options.tolerance && !BelowOne::holds(*command.options.tolerance))
-    throw InvalidArgument(fmt::format("--tolerance is {}, but must be {}",
-                                      *command.options.tolerance, BelowOne::text));
+void check(const PredictCommand& command, const Arguments& arguments) {
+  validate(command.options);
+  planning::check(command.options.variance);
+  if (arguments.given("samples") && command.options.variance.joint_samples < 1)
+    throw InvalidArgument("`samples` is 0, but must be positive");
   if (command.with_inputs && command.run.json && command.output == "-")
     throw InvalidArgument("--with-inputs needs a CSV output; name one with -o or leave out --json");
   check_output("--output", command.output, {command.model_path, command.data_path});
@@ -137,25 +135,12 @@ void add_predict_options(Arguments& arguments, PredictCommand& command) {
   arguments.positional("MODEL", command.model_path, "model file written by mercer fit");
   arguments.positional("DATA", command.data_path, "CSV file; - for standard input");
   arguments.group("Output");
-  arguments.option("-o,--output", "FILE", command.output,
-                   "CSV to write; - is standard output; .gz packs it");
-  arguments.flag("--no-variance", command.no_variance,
-                 "--variance none: only mean and error_bound, which is quick");
-  arguments.option("--samples", "n", command.samples,
-                   "n joint draws of f as columns sample_1 .. sample_n; the\nsame functions for "
-                   "every file, whatever piece of it");
-  arguments.flag("--with-inputs", command.with_inputs, "copy the model's input columns in front");
-  arguments.flag("--drop-missing", command.drop_missing,
-                 "leave out rows with a missing input instead of refusing");
+  arguments.add(command, without({"seed"}));
+  arguments.add(command.options, only({"samples"}));
+  arguments.add(command.data, only({"drop_missing"}));
   arguments.group("Method");
-  add_variance_options(arguments, command.options.variance);
-  arguments.option("--solver", "NAME", command.options.solver,
-                   fmt::format("for variances: {}", fmt::join(planning::solver_names(), " | ")));
-  arguments.option("--tolerance", "E", command.options.tolerance,
-                   "of iterative variance solves [default: from the noise]");
-  arguments.bytes("--memory", command.options.memory,
-                  "memory to stay inside, as 8G or 500M\n[default: 80 % of what is free]");
-  arguments.option("--seed", "S", command.seed, "[default: that of the model]");
+  arguments.add(command.options);
+  arguments.add(command);
   add_run_options(arguments, command.run);
 }
 
@@ -176,14 +161,10 @@ int run_predict(const Words& words) {
   if (!arguments.parse(words)) return exit_ok;
 
   apply(command.run);
-  if (command.no_variance && arguments.given("--variance"))
+  if (command.no_variance && arguments.given("variance"))
     throw InvalidArgument("--no-variance is --variance none; give one of them");
   if (command.no_variance) command.options.variance.method = "none";
-  command.options.variance.joint_samples = command.samples.value_or(0);
-  check(command);
-  models::MethodOptions solver_check;
-  solver_check.solver = command.options.solver;
-  models::check(solver_check);
+  check(command, arguments);
   const Console console("predict", command.run.quiet);
   auto model = load_model(command.model_path);
   explain_factorisations(model.problem.gaussian(), [&] {

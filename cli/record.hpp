@@ -2,9 +2,9 @@
 // null, and a field of its name with "_reason" says why.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/option.hpp"
 #include "mercer/data/dataset.hpp"
 #include "mercer/models/hyperparameters.hpp"
 #include "mercer/models/kernel_machine.hpp"
@@ -12,9 +12,6 @@
 #include "mercer/training/report.hpp"
 
 namespace mercer::cli {
-
-/// Keeps the order in which fields are set.
-using Json = nlohmann::ordered_json;
 
 void put(Json& json, const std::string& key, double value);
 /// Prints the object on standard output; the last thing that a verb does with --json.

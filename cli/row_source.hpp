@@ -26,8 +26,7 @@ class RowSource {
 
   /// Predictions for a block of them; a row that overflows is named by its line (DataError).
   models::Predictions predict(const models::Predictor& predictor, const data::PredictBlock& block,
-                              models::RowSample& sample,
-                              const ProgressCallback& progress) const;
+                              models::RowSample& sample, const ProgressCallback& progress) const;
 
   /// Progress over the whole file, whatever a single block reports.
   ProgressCallback progress(const Console& console) const;

@@ -17,44 +17,47 @@ struct RunOptions {
   bool quiet = false;
   std::optional<int> threads;
 };
-/// --json, --quiet, --threads.
+
+template <class Visitor>
+void visit_fields(RunOptions& o, Visitor&& field) {
+  field({"json", "", "print one JSON object, and nothing else", "", Affects::nothing}, o.json,
+        Any{});
+  field({"quiet", "", "no progress and no notes on standard error", "", Affects::nothing}, o.quiet,
+        Any{});
+  field({"threads", "T", "threads; the result has the same bits with any number", "all cores",
+         Affects::nothing},
+        o.threads, Positive{});
+}
+
+/// The options of every run under their title.
 void add_run_options(Arguments& arguments, RunOptions& options);
 /// Sets the number of threads; throws InvalidArgument unless it is positive.
 void apply(const RunOptions& options);
 
+/// Notes about the configuration file.
+void tell_config(const Arguments& arguments, const Console& console);
+
 struct DataFlags {
   std::string path;
-  std::string target;
-  std::string noise_column, count_column;
   data::DataOptions options;
-  bool raw_scale = false;  // --no-standardize
 };
-/// --target, --inputs, --categorical, --drop-missing, --no-standardize.
+/// The columns of DATA and how they are read, under their title.
 void add_data_options(Arguments& arguments, DataFlags& flags);
-/// --noise-column and --count-column: how noisy each row is.
-void add_noise_options(Arguments& arguments, DataFlags& flags);
-/// --no-merge.
-void add_merge_option(Arguments& arguments, bool& no_merge);
 /// Reads DATA. An unreadable file is exit code 3.
 data::Dataset read(DataFlags& flags);
 /// Passes on what the reader has to say.
 void tell(const data::Dataset& data, const Console& console);
-/// Both.
+/// Reads DATA and prints its notes.
 data::Dataset read(DataFlags& flags, const Console& console);
 
-/// --kernel .. --max-iterations, --memory and --seed, with the lists of choices below the options.
+/// Model and method, with the lists of choices below the options; `left_out` are fields that the
+/// verb does not have.
 void add_method_options(Arguments& arguments, models::MethodOptions& options,
-                        bool with_mean = true);
-/// --rank .. --landmarks: what single preconditioners take.
-void add_preconditioning_options(Arguments& arguments, models::MethodOptions& options);
-/// --tolerance, --max-iterations, --memory, --seed.
-void add_limit_options(Arguments& arguments, models::MethodOptions& options);
-/// --train, --steps, --restarts, --subset.
-void add_train_options(Arguments& arguments, models::TrainOptions& options);
-/// Throws InvalidArgument when an option of learning was given to a run that does not learn; `why`
-/// says why it does not.
-void refuse_train_options(const Arguments& arguments, const std::vector<std::string>& names,
-                          const std::string& why);
+                        std::vector<std::string_view> left_out = {});
+/// Throws InvalidArgument when one of these fields was given to a run that it has no part in; `why`
+/// says why not.
+void refuse_given(const Arguments& arguments, const std::vector<std::string>& names,
+                  const std::string& why);
 
 /// True when an option was given that only numbers with Gaussian noise have.
 bool asks_for_numbers(const Arguments& arguments);

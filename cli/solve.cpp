@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/format.hpp"
@@ -21,7 +22,7 @@ void write_solution(const std::string& path, const Vector& solution) {
   writer.close();
 }
 
-Json solve_json(const data::Dataset& data, const std::string& path,
+Json solve_json(const data::Dataset& data, const std::string& path, const Json& options,
                 const models::SolveOutcome& outcome) {
   const auto& report = outcome.report;
   Json json = {{"n", data.size()}, {"d", data.dimension()}};
@@ -39,6 +40,7 @@ Json solve_json(const data::Dataset& data, const std::string& path,
   json["fell_back_to_double"] = report.fell_back_to_double;
   json["peak_rss_bytes"] = peak_rss_bytes();
   json["plan"] = plan_json(outcome.plan);
+  json["options"] = options;
   json["data"] = data_json(data, path);
   return json;
 }
@@ -81,25 +83,26 @@ int run_solve(const Words& words) {
   RunOptions run;
   DataFlags flags;
   models::FitOptions options;
-  std::string output;
+  SolveCommand command;
+  const std::string& output = command.output;
   arguments.positional("DATA", flags.path, "CSV file; - for standard input");
   arguments.group("Output");
-  arguments.option("-o,--output", "FILE", output,
-                   "write the solution, one row per row of data [default: not written]");
+  arguments.add(command);
   add_data_options(arguments, flags);
-  add_noise_options(arguments, flags);
-  add_method_options(arguments, options.method, false);
+  add_method_options(arguments, options.method, {"mean"});
   add_run_options(arguments, run);
+  arguments.add_config();
   if (!arguments.parse(words)) return exit_ok;
 
   apply(run);
-  models::check(options.method);
+  planning::check(options.method);
   if (run.json && output == "-")
     throw InvalidArgument("--json and -o - both want standard output; name a file with -o");
   if (!output.empty()) check_output("--output", output, {flags.path});
   const Console console("solve", run.quiet);
+  tell_config(arguments, console);
   const auto data = read(flags, console);
-  options.standardize = !flags.raw_scale;
+  options.standardize = flags.options.standardize;
   const auto outcome = models::solve(data, options, console.progress());
   clear_progress_line();
   const bool converged = outcome.report.stop == StopReason::converged;
@@ -112,7 +115,7 @@ int run_solve(const Words& words) {
         output.empty() ? "" : "the solution was not written; "));
   if (!output.empty() && converged) write_solution(output, outcome.solution);
   if (run.json)
-    print_json(solve_json(data, flags.path, outcome));
+    print_json(solve_json(data, flags.path, arguments.record(), outcome));
   else if (output != "-")
     print_out(solve_text(data, outcome));
   return converged ? exit_ok : exit_tolerance;

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cli/arguments.hpp"
+#include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/format.hpp"
@@ -87,29 +87,22 @@ int run_split(const Words& words) {
       "Copies a random share of the rows to one file and the rest to another, line\n"
       "by line as they are, both with the header. Comments are not copied.");
   std::string path;
-  std::string train_path;
-  std::string test_path;
-  double fraction = 0.2;
-  std::uint64_t seed = 0;
-  bool json = false;
-  bool quiet = false;
+  SplitCommand command;
+  models::MethodOptions method;
+  RunOptions run;
+  const auto& [train_path, test_path, fraction] = command;
+  const auto& seed = method.seed;
   arguments.positional("DATA", path, "CSV file; - for standard input");
-  arguments.option("--train-out", "FILE", train_path,
-                   "file for the rest of the rows; .gz packs it");
-  arguments.option("--test-out", "FILE", test_path, "file for the share set apart; .gz packs it");
-  arguments.option("--test-fraction", "F", fraction, "share of the rows to set apart");
-  arguments.option("--seed", "S", seed, "same seed, same rows");
-  arguments.flag("--json", json, "print one JSON object, and nothing else");
-  arguments.flag("--quiet", quiet, "print nothing, unless --json");
+  arguments.add(command);
+  arguments.add(method, only({"seed"}));
+  arguments.add(run, without({"threads"}));
   if (!arguments.parse(words)) return exit_ok;
 
   if (train_path.empty() || test_path.empty())
     throw InvalidArgument("name both files to write: --train-out a.csv --test-out b.csv");
   if (train_path == test_path)
     throw InvalidArgument("--train-out and --test-out name the same file; name two");
-  if (!(fraction > 0 && fraction < 1))
-    throw InvalidArgument(
-        fmt::format("--test-fraction is {}, but must lie between 0 and 1", fraction));
+  validate(command);
   check_output_file("--train-out", train_path, {path});
   check_output_file("--test-out", test_path, {path});
   const std::string text = io_errors_as(exit_data, [&] { return read_all(path); });
@@ -126,13 +119,13 @@ int run_split(const Words& words) {
     throw DataError(fmt::format("{}: there are fewer than 2 rows; nothing can be set apart", path));
   const auto split = data::split_rows(static_cast<Index>(rows.size()), fraction, seed);
   write_both(train_path, test_path, header, rows, split);
-  if (json)
+  if (run.json)
     print_json({{"train_rows", split.train.size()},
                 {"test_rows", split.test.size()},
                 {"train_out", train_path},
                 {"test_out", test_path},
                 {"seed", seed}});
-  else if (!quiet)
+  else if (!run.quiet)
     print_out(fmt::format("{} into {}, {} into {}\n",
                           plural(static_cast<Index>(split.train.size()), "row"), train_path,
                           plural(static_cast<Index>(split.test.size()), "row"), test_path));

@@ -19,18 +19,6 @@ void raise(std::optional<double>& bound, const std::optional<double>& other) {
 
 }  // namespace
 
-void add_variance_options(Arguments& arguments, models::VarianceOptions& options) {
-  arguments.option("--variance", "HOW", options.method,
-                   fmt::format("{}:\nof f, by one solve a row, or approximate with the error "
-                               "measured;\nauto is exact while that is affordable, else vecchia",
-                               fmt::join(planning::variance_names(), " | ")));
-  arguments.option("--neighbours", "m", options.neighbours,
-                   "vecchia: training points that a row is conditioned on\n[default: 100]");
-  arguments.option("--check-rows", "R", options.check_rows,
-                   "random rows that the error of approximate variances is\nmeasured on, by exact "
-                   "solves; 0: not measured [default: 64]");
-}
-
 void VarianceRecord::add(const models::Predictions& predictions) {
   raise(bound, predictions.sd_error_bound);
 }
@@ -71,7 +59,7 @@ void put_variances(Json& json, const VarianceRecord& record) {
     put(json, "sd_error_relative", record.error->largest_relative);
   } else {
     json["sd_error"] = nullptr;
-    json["sd_error_reason"] = "--check-rows 0: not measured";
+    json["sd_error_reason"] = "`check_rows=0`: not measured";
   }
 }
 

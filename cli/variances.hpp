@@ -1,15 +1,11 @@
-// What predict, evaluate and fit share about standard deviations: options, and how good they are,
-// in words and as JSON.
+// What predict, evaluate and fit share about standard deviations: how good they are, in words and
+// as JSON.
 #pragma once
 
-#include "cli/arguments.hpp"
 #include "cli/record.hpp"
 #include "mercer/models/predictor.hpp"
 
 namespace mercer::cli {
-
-/// --variance, --neighbours, --check-rows.
-void add_variance_options(Arguments& arguments, models::VarianceOptions& options);
 
 struct VarianceRecord {
   std::string method = "none";

@@ -19,5 +19,7 @@ int run_info(const Words& words);
 int run_generate(const Words& words);
 int run_split(const Words& words);
 int run_demo(const Words& words);
+/// Not in the overview: prints docs/options.md.
+int run_options(const Words& words);
 
 }  // namespace mercer::cli

@@ -40,7 +40,7 @@
 #include "mercer/data/split.hpp"
 
 // inference: likelihoods, and the system H = K + D prepared once and solved many times.
-#include "mercer/inference/adaptive.hpp"  // what --preconditioner auto does
+#include "mercer/inference/adaptive.hpp"  // what `preconditioner=auto` does
 #include "mercer/inference/choice.hpp"
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/inference/exact_laplace.hpp"     // its evidence and exact gradient, for few rows

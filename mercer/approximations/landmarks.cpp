@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -159,11 +160,21 @@ std::string_view to_string(Landmarks landmarks) {
   return "unknown";
 }
 
+namespace {
+constexpr std::array kAllLandmarks = {Landmarks::uniform, Landmarks::kmeans, Landmarks::leverage};
+}
+
 Landmarks landmarks(std::string_view name) {
-  for (const auto choice : {Landmarks::uniform, Landmarks::kmeans, Landmarks::leverage})
+  for (const auto choice : kAllLandmarks)
     if (to_string(choice) == name) return choice;
-  throw InvalidArgument(
-      fmt::format("there are no landmarks '{}'; there are: uniform, kmeans, leverage", name));
+  throw InvalidArgument(fmt::format("there are no landmarks '{}'; there are: {}", name,
+                                    fmt::join(landmark_names(), ", ")));
+}
+
+std::vector<std::string_view> landmark_names() {
+  std::vector<std::string_view> names;
+  for (const auto choice : kAllLandmarks) names.push_back(to_string(choice));
+  return names;
 }
 
 ChosenLandmarks choose_landmarks(const operators::KernelOperator& k,

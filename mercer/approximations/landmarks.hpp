@@ -31,6 +31,7 @@ enum class Landmarks { uniform, kmeans, leverage };
 std::string_view to_string(Landmarks landmarks);
 /// Throws InvalidArgument that lists the names there are.
 Landmarks landmarks(std::string_view name);
+std::vector<std::string_view> landmark_names();
 
 struct LandmarkOptions {
   Index count = 100;  // at most; N when larger

@@ -39,7 +39,7 @@ Index find_column(const CsvReader& reader, const std::string& name, const char* 
   const auto& header = reader.header();
   const auto found = std::find(header.begin(), header.end(), name);
   if (found == header.end())
-    throw DataError(fmt::format("{}: {} names a column that is not there: {}", reader.name(),
+    throw DataError(fmt::format("{}: `{}` names a column that is not there: {}", reader.name(),
                                 option, unknown_column(name, header)));
   return found - header.begin();
 }
@@ -68,14 +68,14 @@ class Choice {
  private:
   [[noreturn]] void refuse(const std::string& name, const Column& other, ColumnRole role) const {
     if (other.role == role)
-      throw InvalidArgument(fmt::format("--inputs names column {} twice", shown(name)));
+      throw InvalidArgument(fmt::format("`inputs` names column {} twice", shown(name)));
     const bool by_default = other.role == ColumnRole::target && !target_named_;
     throw InvalidArgument(
         fmt::format("column {} is both the {}{} and {}; {}", shown(name), to_string(other.role),
                     by_default ? " (the last column, by default)" : "",
                     role == ColumnRole::input ? "an input" : fmt::format("the {}", to_string(role)),
                     other.role == ColumnRole::target
-                        ? "name another target with --target, or another column there"
+                        ? "name another target with `target`, or another column there"
                         : "give it one meaning"));
   }
 
@@ -94,22 +94,22 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
                     reader.name(), shown(header[0])));
   Choice choice(reader, options.target.has_value());
   const auto last = static_cast<Index>(header.size()) - 1;
-  choice.add(options.target ? find_column(reader, *options.target, "--target") : last,
+  choice.add(options.target ? find_column(reader, *options.target, "target") : last,
              ColumnRole::target);
   if (options.noise_column)
-    choice.add(find_column(reader, *options.noise_column, "--noise-column"), ColumnRole::noise);
+    choice.add(find_column(reader, *options.noise_column, "noise_column"), ColumnRole::noise);
   if (options.count_column)
-    choice.add(find_column(reader, *options.count_column, "--count-column"), ColumnRole::count);
+    choice.add(find_column(reader, *options.count_column, "count_column"), ColumnRole::count);
   for (const auto& name : options.inputs)
-    choice.add(find_column(reader, name, "--inputs"), ColumnRole::input);
+    choice.add(find_column(reader, name, "inputs"), ColumnRole::input);
   if (options.inputs.empty())
     for (Index place = 0; place <= last; ++place)
       if (choice.at(place) == nullptr) choice.add(place, ColumnRole::input);
   for (const auto& name : options.categorical) {
-    Column* column = choice.at(find_column(reader, name, "--categorical"));
+    Column* column = choice.at(find_column(reader, name, "categorical"));
     if (column == nullptr || is_noise(column->role))
       throw InvalidArgument(fmt::format(
-          "--categorical names {}, which is neither an input nor the target", shown(name)));
+          "`categorical` names {}, which is neither an input nor the target", shown(name)));
     column->categorical = true;
   }
   auto columns = choice.take();
@@ -135,8 +135,8 @@ CsvSelection selection_of(std::vector<Column>& columns, const std::string& targe
       if (column.name == name && is_noise(column.role))
         return fmt::format("the {} holds numbers", to_string(column.role));
     return fmt::format(
-        "if the column holds categories, say --categorical {}{}", name,
-        name == columns[0].name ? "" : ", or leave it out by naming the others with --inputs");
+        "if the column holds categories, say `categorical={}`{}", name,
+        name == columns[0].name ? "" : ", or leave it out by naming the others with `inputs`");
   };
   return selection;
 }
@@ -213,7 +213,7 @@ bool Loader::take_row(const CsvBlock& block, Index row, std::vector<double>& pie
     }
     if (!options_.drop_missing)
       throw DataError(fmt::format(
-          "{}: the value is missing; fill it in, or leave such rows out with --drop-missing",
+          "{}: the value is missing; fill it in, or leave such rows out with `drop_missing`",
           reader_.place(block.lines[r], column.name)));
     missing_input = true;
   }
@@ -248,8 +248,8 @@ double Loader::code_of(Column& column, const std::string& text, Index line) {
           "{}: the column has more than {} different values, too many for a category; "
           "{}",
           reader_.place(line, column.name), options_.max_levels,
-          column.role == ColumnRole::target ? "say --task regression if they are numbers"
-                                            : "leave it out by naming the others with --inputs"));
+          column.role == ColumnRole::target ? "say `task=regression` if they are numbers"
+                                            : "leave it out by naming the others with `inputs`"));
     double value = 0;
     if (column.undecided && classify(text, value) == Cell::infinite)
       throw DataError(fmt::format("{}: infinite value {}; leave the cell empty if it is not known",

@@ -27,23 +27,34 @@ struct DataOptions {
   std::vector<std::string> categorical;  // inputs to code one-hot; or the target, coded 0, 1, ...
   bool text_target = false;  // a target that begins with text holds categories, without being named
   bool text_anywhere = false;  // text_target: also one with text further down
-  std::string target_advice;   // what to do about text in a target of numbers; "": --categorical
+  std::string target_advice;   // what to do about text in a target of numbers; "": `categorical`
   bool drop_missing = false;   // leave rows with a missing input out instead of refusing
   bool standardize = true;     // Dataset::scaling; false: the identity
   Index max_levels = 1000;     // of a categorical column
 };
 template <class Visitor>
 void visit_fields(DataOptions& o, Visitor&& field) {
-  field("target", o.target, Any{});
-  field("inputs", o.inputs, Any{});
-  field("noise_column", o.noise_column, Any{});
-  field("count_column", o.count_column, Any{});
-  field("categorical", o.categorical, Any{});
+  field({"target", "NAME", "column to learn", "the last one"}, o.target, Any{});
+  field({"inputs", "A,B,C", "columns to learn from", "all others"}, o.inputs, Any{});
+  field({"categorical", "NAME", "text column to code one-hot; may be repeated", "none"},
+        o.categorical, Any{});
+  field({"drop_missing", "", "leave out rows with a missing input instead of refusing"},
+        o.drop_missing, Any{});
+  field({"standardize", "", "scale inputs and target to mean 0 and variance 1"}, o.standardize,
+        Any{});
+  field({"noise_column", "NAME",
+         "column of known noise variances, in squared units of the target; the learned one is "
+         "added. Not an input",
+         "none"},
+        o.noise_column, Any{});
+  field({"count_column", "NAME",
+         "each row stands for so many observations (a weight): of numbers it is their mean, of "
+         "classes and counts each was the same. Not an input",
+         "none"},
+        o.count_column, Any{});
   field("text_target", o.text_target, Any{});
   field("text_anywhere", o.text_anywhere, Any{});
   field("target_advice", o.target_advice, Any{});
-  field("drop_missing", o.drop_missing, Any{});
-  field("standardize", o.standardize, Any{});
   field("max_levels", o.max_levels, Positive{});
 }
 

@@ -90,7 +90,7 @@ bool PredictStream::keep_row(const CsvBlock& raw, Index row) {
     if (!missing(schema_.inputs[j].categorical, slots_[j])) continue;
     if (!options_.drop_missing)
       throw DataError(fmt::format(
-          "{}: the value is missing; fill it in, or leave such rows out with --drop-missing",
+          "{}: the value is missing; fill it in, or leave such rows out with `drop_missing`",
           reader_.place(raw.lines[r], schema_.inputs[j].name)));
     ++rows_dropped_missing_;
     return false;

@@ -42,7 +42,7 @@ Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
   if (factor.info() != Eigen::Success || factor.rcond() < kCollinear)
     throw NotPositiveDefinite(
         "the columns of the mean (constant or linear trend) are linearly dependent on these data; "
-        "use --mean zero or drop collinear inputs",
+        "use `mean=zero` or drop collinear inputs",
         0);
   out.beta_covariance = scale.asDiagonal() * factor.solve(Matrix(scale.asDiagonal()));
   out.beta =

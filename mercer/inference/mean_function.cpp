@@ -1,13 +1,18 @@
 #include "mercer/inference/mean_function.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "mercer/core/error.hpp"
 
 namespace mercer::inference {
+namespace {
+constexpr std::array kMeanKinds = {MeanKind::zero, MeanKind::constant, MeanKind::linear};
+}
 
 std::string_view to_string(MeanKind kind) {
   switch (kind) {
@@ -22,9 +27,16 @@ std::string_view to_string(MeanKind kind) {
 }
 
 MeanKind mean_kind(std::string_view name) {
-  for (const auto kind : {MeanKind::zero, MeanKind::constant, MeanKind::linear})
+  for (const auto kind : kMeanKinds)
     if (to_string(kind) == name) return kind;
-  throw InvalidArgument(fmt::format("unknown mean '{}'; there are: zero, constant, linear", name));
+  throw InvalidArgument(
+      fmt::format("unknown mean '{}'; there are: {}", name, fmt::join(mean_kinds(), ", ")));
+}
+
+std::vector<std::string_view> mean_kinds() {
+  std::vector<std::string_view> names;
+  for (const auto kind : kMeanKinds) names.push_back(to_string(kind));
+  return names;
 }
 
 Index mean_basis_size(MeanKind kind, Index d) {
@@ -70,7 +82,7 @@ std::vector<Index> dependent_inputs(MeanKind kind, ConstMatrixView x) {
   if (kept >= n)
     throw DataError(
         fmt::format("a linear trend of {} inputs passes through any {} points, so there would be "
-                    "nothing left to learn; use --mean constant, fewer --inputs, or more rows",
+                    "nothing left to learn; use `mean=constant`, fewer `inputs`, or more rows",
                     x.cols(), n));
   return dependent;
 }

@@ -15,6 +15,7 @@ enum class MeanKind { zero, constant, linear };
 std::string_view to_string(MeanKind kind);
 /// Throws InvalidArgument that lists the names there are.
 MeanKind mean_kind(std::string_view name);
+std::vector<std::string_view> mean_kinds();
 
 /// Number of basis functions for points with d inputs: 0, 1 or d + 1.
 Index mean_basis_size(MeanKind kind, Index d);

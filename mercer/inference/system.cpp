@@ -81,7 +81,7 @@ namespace {
 SystemReport solve_by_kernel_cg(const IterativeSystem& system, ConstMatrixView b, MatrixView x,
                                 double tolerance, const Observer& observer, Matrix* residual) {
   if (!system.noise.uniform())
-    throw InvalidArgument("--solver kcg needs the same noise in all rows; take another solver");
+    throw InvalidArgument("`solver=kcg` needs the same noise in all rows; take another solver");
   const krylov::RegularizedLoss problem{krylov::KernelLoss::squared, system.noise(0)};
   krylov::KernelCgOptions options;
   options.tolerance = tolerance * tolerance;

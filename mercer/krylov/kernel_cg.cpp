@@ -419,7 +419,7 @@ void check(const char* name, const linalg::LinearOperator& k, const RegularizedL
   require("rows of alpha", alpha.rows(), "size of K", k.size());
   require("columns of alpha", alpha.cols(), "columns of y", y.cols());
   validate(options);
-  mercer::detail::check_field("lambda", problem.lambda, Positive{});
+  check_field("lambda", problem.lambda, Positive{});
   if (!y.allFinite())
     throw InvalidArgument(fmt::format("{}: y has a value that is not finite", name));
   if (!alpha.allFinite())

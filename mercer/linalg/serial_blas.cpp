@@ -75,7 +75,7 @@ void reserve_buffers() {
   if (static_cast<double>(*left) < need)
     throw DoesNotFit(fmt::format(
         "the limit on address space (ulimit -v) leaves {}, but OpenBLAS wants {} for {} "
-        "threads; raise the limit or use fewer --threads",
+        "threads; raise the limit or use fewer `threads`",
         format_bytes(static_cast<double>(*left)), format_bytes(need), num_threads()));
   if (blas_memory_alloc == nullptr || blas_memory_free == nullptr) return;
   std::vector<void*> buffers(count);

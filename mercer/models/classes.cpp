@@ -65,7 +65,7 @@ Classes find_classes(const data::Dataset& data) {
       if (!is_integer(value))
         throw DataError(fmt::format(
             "the target '{}' holds {}, which is no integer: classes are integers or text; say "
-            "--task regression to learn numbers, or --categorical {} to take its values as text",
+            "`task=regression` to learn numbers, or `categorical={}` to take its values as text",
             schema.target, value, schema.target));
       out.labels.push_back(fmt::format("{}", static_cast<long long>(value)));
     }
@@ -74,7 +74,7 @@ Classes find_classes(const data::Dataset& data) {
     throw DataError(fmt::format(
         "the target '{}' has more than {} classes, and each costs a latent function; group them{}",
         schema.target, kMostClasses,
-        schema.target_levels.empty() ? ", or say --task regression if its values are numbers"
+        schema.target_levels.empty() ? ", or say `task=regression` if its values are numbers"
                                      : ""));
   if (out.count() < 2)
     throw DataError(

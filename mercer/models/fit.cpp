@@ -4,6 +4,7 @@
 
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/core/options_json.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/core/version.hpp"
 #include "mercer/inference/inference.hpp"
@@ -16,16 +17,9 @@ namespace {
 
 // What a checkpoint must have been made from to be resumed: data and everything that steers.
 std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options, const Plan& plan) {
-  const auto& m = options.method;
-  const auto& t = options.train;
-  const std::string text =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint, options.likelihood,
-                  m.kernel, fmt::join(m.lengthscale, ","), m.signal_variance.value_or(-1),
-                  m.noise.value_or(-1), m.mean, m.seed, options.standardize) +
-      fmt::format("|{}|{}|{}|{}|{}|{}|{}", options.merge, t.train, t.steps.value_or(-1), t.restarts,
-                  t.subset.value_or(-1), t.probes, t.probe_kind) +
-      fmt::format("|{}|{}|{}|{}", plan.train_method, plan.train_rows, plan.start_rows,
-                  identity_of(plan.train_system));
+  const std::string text = fmt::format("{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
+                                       identity_text(options), plan.train_method, plan.train_rows,
+                                       plan.start_rows, identity_of(plan.train_system));
   return fingerprint(text.data(), text.size());
 }
 
@@ -36,10 +30,7 @@ nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
           {"rows_read", data.rows_read},
           {"duplicate_inputs", data.duplicate_inputs},
           {"merged_rows", result.merged_rows},
-          {"standardize", options.standardize},
-          {"seed", options.method.seed},
-          {"kernel", options.method.kernel},
-          {"train", options.train.train},
+          {"options", options_json(options)},
           {"train_method", result.plan.train_method},
           {"train_rows", result.plan.train_rows},
           {"steps", result.training.steps},

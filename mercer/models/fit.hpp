@@ -26,6 +26,20 @@ struct FitOptions {
   Classes classes = {};                 // those of the target; none: the target is a number
 };
 
+/// Likelihood and mean_only follow from what the user asks for (task, method, likelihood) and the
+/// data, so they have no words of their own; nor has standardize, which is a field of the data.
+template <class Visitor>
+void visit_fields(FitOptions& o, Visitor&& field) {
+  visit_fields(o.method, field);
+  visit_fields(o.train, field);
+  field(
+      {"merge", "", "merge rows with the same inputs into one, which changes nothing but the time"},
+      o.merge, Any{});
+  field("standardize", o.standardize, Any{});
+  field("mean_only", o.mean_only, Any{});
+  field("likelihood", o.likelihood, Any{});
+}
+
 /// Scores of the hyperparameters that a step of learning has reached. `seconds` are those of
 /// learning only.
 struct TracePoint {

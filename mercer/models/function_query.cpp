@@ -120,11 +120,11 @@ Matrix FunctionQuery::solve(ConstMatrixView b, MatrixView u, std::int64_t& matve
   if (report.stop != StopReason::converged)
     throw ToleranceNotReached(fmt::format(
         "the {} not found to tolerance {:.1e}: {} after {} iterations, relative residual {:.1e}; "
-        "use --solver cholesky, a looser --tolerance, or {}",
+        "use `solver=cholesky`, a looser `tolerance`, or {}",
         approximate() ? "exact variances that measure the error of the others were"
                       : "variances were",
         tolerance, to_string(report.stop), report.iterations, report.relative_residual,
-        approximate() ? "--check-rows 0" : "--variance vecchia or none"));
+        approximate() ? "`check_rows=0`" : "`variance=vecchia` or none"));
   return r;
 }
 

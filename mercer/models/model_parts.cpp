@@ -68,8 +68,8 @@ MethodOptions method_from_json(const nlohmann::json& json) {
 std::string identity_of(inference::SystemChoice choice) {
   std::string text = fmt::format("{}|{}|{}|{}|{}", choice.solver, choice.preconditioner, choice.op,
                                  to_string(choice.precision), choice.max_iterations);
-  visit_fields(choice.preconditioning, [&](std::string_view name, const auto& value, auto) {
-    if (value) text += fmt::format("|{}={}", name, *value);
+  visit_fields(choice.preconditioning, [&](const Field& field, const auto& value, auto) {
+    if (value) text += fmt::format("|{}={}", field.name, *value);
   });
   return text;
 }

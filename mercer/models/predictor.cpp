@@ -18,8 +18,8 @@ void settle_variances(const KernelMachine& model, VarianceOptions& options) {
   if (!model.mean_only) return;
   if ((options.method != "auto" && options.method != "none") || options.joint_samples > 0)
     throw InvalidArgument(fmt::format(
-        "kernel {} regression has no uncertainty of f; leave --variance and --samples out, or fit "
-        "with --method gp",
+        "kernel {} regression has no uncertainty of f; leave `variance` and `samples` out, or fit "
+        "with `method=gp`",
         model.problem.gaussian() ? "ridge" : "logistic"));
   options.method = "none";
 }

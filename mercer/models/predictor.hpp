@@ -25,6 +25,16 @@ struct PredictOptions {
   std::string solver = "auto";
 };
 
+template <class Visitor>
+void visit_fields(PredictOptions& o, Visitor&& field) {
+  visit_fields(o.variance, field);
+  field({"solver", "NAME", "how the systems of variances and draws are solved"}, o.solver,
+        OneOf{solver_names()});
+  field({"tolerance", "E", "of iterative solves for variances and draws", "from the noise"},
+        o.tolerance, BelowOne{});
+  field(memory_field(), o.memory, Bytes{});
+}
+
 /// A row so far from the training data that its prediction is not a finite number.
 struct PredictionOverflow : DataError {
   PredictionOverflow(Index row_index, const std::string& why);

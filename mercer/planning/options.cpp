@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mercer/inference/choice.hpp"
 #include "mercer/inference/evidence_gradient.hpp"
 #include "mercer/inference/mean_function.hpp"
 #include "mercer/kernels/registry.hpp"
@@ -16,11 +17,14 @@
 namespace mercer::planning {
 namespace {
 
-void check_choice(const char* flag, const std::string& value,
-                  const std::vector<std::string>& choices) {
-  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-  throw InvalidArgument(
-      fmt::format("unknown {} '{}'; there are: {}", flag, value, fmt::join(choices, ", ")));
+using Names = std::vector<std::string>;
+
+// "auto", then the names of these enumerators.
+template <class Kind>
+Names auto_and(std::initializer_list<Kind> kinds) {
+  Names names = {"auto"};
+  for (const auto kind : kinds) names.emplace_back(to_string(kind));
+  return names;
 }
 
 std::string line(std::string_view name, std::string_view summary) {
@@ -59,93 +63,91 @@ std::string iterative_solver(const std::string& asked, const std::string& precon
   return needs_flexible(preconditioner) ? "fcg" : "cg";
 }
 
-std::vector<std::string> solver_names() {
-  std::vector<std::string> names = {"auto", "cholesky"};
+Names mean_names() {
+  Names names;
+  for (const auto name : inference::mean_kinds()) names.emplace_back(name);
+  return names;
+}
+
+Names precision_names() {
+  using inference::SolvePrecision;
+  return auto_and({SolvePrecision::float64, SolvePrecision::mixed, SolvePrecision::float32});
+}
+
+Names solver_names() {
+  Names names = {"auto", "cholesky"};
   for (const auto& entry : krylov::solvers()) names.emplace_back(entry.name);
   names.emplace_back("kcg");
   return names;
 }
 
-std::vector<std::string> preconditioner_names() {
-  std::vector<std::string> names = {"auto", "none"};
+Names preconditioner_names() {
+  Names names = {"auto", "none"};
   for (const auto& entry : preconditioners::preconditioners())
     if (entry.name != "none") names.emplace_back(entry.name);
   return names;
 }
 
-std::vector<std::string> operator_names() {
-  std::vector<std::string> names = {"auto"};
+Names operator_names() {
+  Names names = {"auto"};
   for (const auto& entry : operators::operators()) names.emplace_back(entry.name);
   return names;
 }
 
+Names landmark_names() {
+  Names names = {"auto"};
+  for (const auto name : approximations::landmark_names()) names.emplace_back(name);
+  return names;
+}
+
+Names variance_names() { return {"auto", "exact", "vecchia", "samples", "none"}; }
+
 void check(const MethodOptions& options) {
   validate(options);
-  for (const double l : options.lengthscale)
-    if (!Positive::holds(l))
-      throw InvalidArgument(fmt::format("--lengthscale is {}, but must be positive", l));
-  inference::mean_kind(options.mean);
-  check_choice("operator", options.op, operator_names());
-  check_choice("precision", options.precision, {"auto", "double", "mixed", "single"});
-  check_choice("solver", options.solver, solver_names());
-  check_choice("preconditioner", options.preconditioner, preconditioner_names());
   auto given = given_preconditioning(options);
   if (options.preconditioner != "auto")
     preconditioners::check(preconditioners::preconditioner(options.preconditioner), given);
   visit_options(
-      given, taken_by(options.preconditioner), [](const char* flag, const auto& value, bool taken) {
+      given, taken_by(options.preconditioner), [](const char* name, const auto& value, bool taken) {
         if (value && !taken)
           throw InvalidArgument(
-              fmt::format("{} belongs to a preconditioner; name it with --preconditioner", flag));
+              fmt::format("`{}` belongs to a preconditioner; name it with `preconditioner`", name));
       });
   if (options.solver == "cholesky" && given.rank)
-    throw InvalidArgument("--rank is of a preconditioner, which cholesky does not have");
+    throw InvalidArgument("`rank` is of a preconditioner, which cholesky does not have");
   if (options.solver == "kcg") {
     if (options.preconditioner != "auto" && options.preconditioner != "none")
-      throw InvalidArgument("--solver kcg takes no preconditioner; leave it out, or take cg");
+      throw InvalidArgument("`solver=kcg` takes no preconditioner; leave it out, or take cg");
     if (options.precision != "auto" && options.precision != "double")
-      throw InvalidArgument("--solver kcg works in double precision; leave --precision out");
-    if (given.rank) throw InvalidArgument("--rank is of a preconditioner, which kcg does not have");
+      throw InvalidArgument("`solver=kcg` works in double precision; leave `precision` out");
+    if (given.rank) throw InvalidArgument("`rank` is of a preconditioner, which kcg does not have");
   } else if (needs_flexible(options.preconditioner) && options.solver != "auto" &&
              options.solver != "cholesky" && !krylov::solver(options.solver).flexible)
     throw InvalidArgument(fmt::format(
         "the preconditioner '{}' changes from step to step, which '{}' does not allow; take "
-        "--solver fcg or fgmres, or leave --solver out",
+        "`solver=fcg` or fgmres, or leave `solver` out",
         options.preconditioner, options.solver));
-}
-
-std::vector<std::string> variance_names() {
-  return {"auto", "exact", "vecchia", "samples", "none"};
 }
 
 void check(const VarianceOptions& options) {
   validate(options);
-  check_choice("variance", options.method, variance_names());
   const auto only_for = [&](const char* option, bool given,
                             std::initializer_list<const char*> methods) {
     if (!given || options.method == "auto") return;
     if (std::find(methods.begin(), methods.end(), options.method) == methods.end())
-      throw InvalidArgument(fmt::format("{} means nothing for --variance {}; it is for {}", option,
-                                        options.method, fmt::join(methods, " and ")));
+      throw InvalidArgument(fmt::format("`{}` means nothing for `variance={}`; it is for {}",
+                                        option, options.method, fmt::join(methods, " and ")));
   };
-  only_for("--neighbours", options.neighbours.has_value(), {"vecchia"});
-  only_for("--check-rows", options.check_rows.has_value(), {"vecchia", "samples"});
+  only_for("neighbours", options.neighbours.has_value(), {"vecchia"});
+  only_for("check_rows", options.check_rows.has_value(), {"vecchia", "samples"});
 }
 
 void check(const TrainOptions& options) {
   validate(options);
-  check_choice("training method", options.train, train_names());
   if (options.probes < 2)
-    throw InvalidArgument("--probes must be at least 2: their spread is the error of a gradient");
-  if (options.probe_kind != "auto") inference::probe_kind(options.probe_kind);
+    throw InvalidArgument("`probes` must be at least 2: their spread is the error of a gradient");
   if (options.subset && *options.subset < 2)
-    throw InvalidArgument("--subset must be at least 2 rows");
-}
-
-std::vector<std::string> train_names() {
-  std::vector<std::string> names = {"auto", "none"};
-  for (auto& name : training::trainers().names()) names.push_back(std::move(name));
-  return names;
+    throw InvalidArgument("`subset` must be at least 2 rows");
 }
 
 std::string describe_solvers() {

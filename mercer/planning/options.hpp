@@ -24,37 +24,66 @@ struct MethodOptions {
   std::optional<double> signal_variance;
   std::optional<double> noise;  // noise variance
   std::string mean = "zero";
-  std::string op = "auto";              // auto, or a name of the operators' registry
-  std::string precision = "auto";       // auto | double | mixed | single
-  std::string solver = "auto";          // auto | cholesky | krylov's registry
-  std::string preconditioner = "auto";  // auto | none | the preconditioners' registry
+  std::string op = "auto";
+  std::string precision = "auto";
+  std::string solver = "auto";
+  std::string preconditioner = "auto";
   /// Landmarks and seed are the ones below.
   preconditioners::PreconditionerOptions preconditioning;
-  std::string landmarks = "auto";  // auto | uniform | kmeans | leverage
+  std::string landmarks = "auto";
   double tolerance = 1e-6;
   int max_iterations = 1000;
   std::optional<std::uint64_t> memory;  // bytes; unset: 80 % of what is free
   std::uint64_t seed = 0;
 };
 
-/// The numeric fields and their rules. Names are those of the command line.
+/// The names that each field takes, from the registries and enums of the rooms below.
+std::vector<std::string> mean_names();
+std::vector<std::string> operator_names();
+std::vector<std::string> precision_names();
+std::vector<std::string> solver_names();
+std::vector<std::string> preconditioner_names();
+std::vector<std::string> landmark_names();
+std::vector<std::string> variance_names();
+
+/// Memory, wherever a run is planned.
+inline Field memory_field() {
+  return {"memory", "SIZE", "memory to stay inside, as 8G or 500M", "80 % of what is free",
+          Affects::plan};
+}
+
 template <class Visitor>
 void visit_fields(MethodOptions& o, Visitor&& field) {
-  field("--signal-variance", o.signal_variance, Positive{});
-  field("--noise", o.noise, Positive{});
-  field("--rank", o.preconditioning.rank, Positive{});
-  field("--neighbours", o.preconditioning.neighbours, Positive{});
-  field("--blocks", o.preconditioning.blocks, Positive{});
-  field("--delta", o.preconditioning.delta, Positive{});
-  field("--inner-tolerance", o.preconditioning.inner_tolerance, Positive{});
-  field("--drop", o.preconditioning.drop, NonNegative{});
-  field("--tolerance", o.tolerance, BelowOne{});
-  field("--max-iterations", o.max_iterations, Positive{});
+  field({"kernel", "SPEC",
+         "kernel, with one lengthscale per input; rbf:iso for one in all; sums and products: "
+         "\"matern52 + linear\"; of some inputs only: \"matern32(x,y) * matern12(t)\""},
+        o.kernel, Any{});
+  field({"lengthscale", "L", "lengthscale, or one per input: 0.5,2,1", "from the data"},
+        o.lengthscale, Positive{});
+  field({"signal_variance", "V", "variance of the signal", "from the data"}, o.signal_variance,
+        Positive{});
+  field({"noise", "V", "variance of the noise", "from the data"}, o.noise, Positive{});
+  field({"mean", "KIND", "mean of the process; its coefficients are estimated with the weights"},
+        o.mean, OneOf{mean_names()});
+  field({"operator", "NAME",
+         "how K v is computed; tiled evaluates K anew, stored keeps it in memory"},
+        o.op, OneOf{operator_names()});
+  field({"precision", "NAME", "arithmetic of the products"}, o.precision, OneOf{precision_names()});
+  field({"solver", "NAME", "how systems are solved"}, o.solver, OneOf{solver_names()});
+  field({"preconditioner", "NAME", "what makes iterations few"}, o.preconditioner,
+        OneOf{preconditioner_names()});
+  visit_fields(o.preconditioning, field);
+  field({"landmarks", "HOW", "how the landmarks of a preconditioner are chosen"}, o.landmarks,
+        OneOf{landmark_names()});
+  field({"tolerance", "E", "stop at |y - H x| <= E |y|"}, o.tolerance, BelowOne{});
+  field({"max_iterations", "I", "iterations at most"}, o.max_iterations, Positive{});
+  field(memory_field(), o.memory, Bytes{});
+  field({"seed", "S", "same seed, same bits"}, o.seed, Any{});
 }
 
 /// How predictions find the variances of f: docs/methods/variances.md.
 struct VarianceOptions {
-  std::string method = "auto";      // auto | exact | vecchia | samples | none
+  std::string method = "auto";
   std::optional<Index> neighbours;  // vecchia: training points to condition on; 100 when unset
   Index draws = 64;                 // samples: draws that a variance is taken over
   Index joint_samples = 0;          // draws of f that are returned as well
@@ -74,10 +103,23 @@ struct VarianceOptions {
 
 template <class Visitor>
 void visit_fields(VarianceOptions& o, Visitor&& field) {
-  field("--neighbours", o.neighbours, Positive{});
+  field(
+      {"variance", "HOW",
+       "variance of f by one solve a row (exact), or approximate with the error measured; auto is "
+       "exact while that is affordable, else vecchia"},
+      o.method, OneOf{variance_names()});
+  field({"neighbours", "m", "vecchia: training points that a row is conditioned on", "100"},
+        o.neighbours, Positive{});
   field("draws", o.draws, Positive{});
-  field("--samples", o.joint_samples, NonNegative{});
-  field("--check-rows", o.check_rows, NonNegative{});
+  field({"samples", "n",
+         "n joint draws of f as columns sample_1 .. sample_n; the same functions for every file, "
+         "whatever piece of it"},
+        o.joint_samples, NonNegative{});
+  field({"check_rows", "R",
+         "random rows that the error of approximate variances is measured on, by exact solves; 0: "
+         "not measured",
+         "64"},
+        o.check_rows, NonNegative{});
   field("rows", o.rows, NonNegative{});
 }
 
@@ -86,13 +128,6 @@ void check(const MethodOptions& options);
 void check(const TrainOptions& options);
 void check(const VarianceOptions& options);
 
-/// The names that --variance, --solver and --preconditioner take.
-std::vector<std::string> variance_names();
-std::vector<std::string> solver_names();
-/// auto, none and the trainers.
-std::vector<std::string> train_names();
-std::vector<std::string> preconditioner_names();
-std::vector<std::string> operator_names();
 /// The options of preconditioners that the user gave, landmarks and seed included.
 preconditioners::PreconditionerOptions given_preconditioning(const MethodOptions& options);
 /// The options that mean something for this preconditioner, or for "auto".
@@ -106,7 +141,7 @@ bool needs_flexible(const std::string& preconditioner);
 /// The Krylov method: the one asked for or, with "auto" and "cholesky", the one that suits.
 std::string iterative_solver(const std::string& asked, const std::string& preconditioner);
 
-/// One line per choice, for --help: "cg          conjugate gradients, ...".
+/// One line per choice, for help pages: "cg          conjugate gradients, ...".
 std::string describe_solvers();
 std::string describe_operators();
 std::string describe_preconditioners();

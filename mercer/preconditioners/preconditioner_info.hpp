@@ -34,12 +34,17 @@ struct PreconditionerOptions {
 
 template <class Visitor>
 void visit_fields(PreconditionerOptions& o, Visitor&& field) {
-  field("rank", o.rank, Positive{});
-  field("neighbours", o.neighbours, Positive{});
-  field("blocks", o.blocks, Positive{});
-  field("delta", o.delta, Positive{});
-  field("inner_tolerance", o.inner_tolerance, Positive{});
-  field("drop", o.drop, NonNegative{});
+  field({"rank", "M", "rank of the preconditioner, its landmarks or features", "planned"}, o.rank,
+        Positive{});
+  field({"neighbours", "m", "points that a sparse factor conditions on", "by size"}, o.neighbours,
+        Positive{});
+  field({"blocks", "B", "diagonal blocks of a preconditioner", "by size"}, o.blocks, Positive{});
+  field({"delta", "D", "regularized: added to the noise variance", "10 times it"}, o.delta,
+        Positive{});
+  field({"inner_tolerance", "E", "of a preconditioner that iterates inside", "its own"},
+        o.inner_tolerance, Positive{});
+  field({"drop", "T", "ilu: leave out entries below this share of the diagonal", "its own"}, o.drop,
+        NonNegative{});
 }
 
 /// What is to be preconditioned: K + D, D the noise variance of each point (mostly s2 I).
@@ -74,16 +79,16 @@ struct Takes {
   bool landmarks = false;
 };
 
-/// field(flag, value, taken) for every option that only some preconditioners take.
+/// field(name, value, taken) for every option that only some preconditioners take.
 template <class Visitor>
 void visit_options(PreconditionerOptions& o, const Takes& takes, Visitor&& field) {
-  field("--rank", o.rank, takes.rank);
-  field("--neighbours", o.neighbours, takes.neighbours);
-  field("--blocks", o.blocks, takes.blocks);
-  field("--delta", o.delta, takes.delta);
-  field("--inner-tolerance", o.inner_tolerance, takes.inner_tolerance);
-  field("--drop", o.drop, takes.drop);
-  field("--landmarks", o.landmarks, takes.landmarks);
+  field("rank", o.rank, takes.rank);
+  field("neighbours", o.neighbours, takes.neighbours);
+  field("blocks", o.blocks, takes.blocks);
+  field("delta", o.delta, takes.delta);
+  field("inner_tolerance", o.inner_tolerance, takes.inner_tolerance);
+  field("drop", o.drop, takes.drop);
+  field("landmarks", o.landmarks, takes.landmarks);
 }
 
 /// What building did.
@@ -109,7 +114,7 @@ struct Built {
 
 struct PreconditionerInfo {
   std::string_view name;     // as the user types it
-  std::string_view summary;  // for --help and docs
+  std::string_view summary;  // for help pages and docs
   Built (*make)(const Target& target, const PreconditionerOptions& options);
   Cost (*cost)(Index n, Index d, const PreconditionerOptions& options);
   Takes takes = {};

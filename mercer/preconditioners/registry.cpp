@@ -59,10 +59,10 @@ Registry<PreconditionerInfo>& preconditioners() {
 
 void check(const PreconditionerInfo& info, PreconditionerOptions options) {
   validate(options);
-  visit_options(options, info.takes, [&](const char* flag, const auto& value, bool taken) {
+  visit_options(options, info.takes, [&](const char* field, const auto& value, bool taken) {
     if (value && !taken)
       throw InvalidArgument(
-          fmt::format("{} has no meaning for the preconditioner '{}'", flag, info.name));
+          fmt::format("`{}` has no meaning for the preconditioner '{}'", field, info.name));
   });
 }
 

@@ -175,7 +175,7 @@ class Comparison {
       return fmt::format("needs {} more memory, {} are left", format_bytes(bytes),
                          format_bytes(budget_ - in_use_));
     if (seconds > options_.cell_seconds)
-      return fmt::format("building it would take about {:.2g} s, more than --cell-seconds {:g}",
+      return fmt::format("building it would take about {:.2g} s, more than `cell_seconds={:g}`",
                          seconds, options_.cell_seconds);
     return "";
   }

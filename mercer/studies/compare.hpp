@@ -12,8 +12,8 @@
 
 #include "mercer/core/progress.hpp"
 #include "mercer/inference/system.hpp"
-#include "mercer/models/scaled_data.hpp"
 #include "mercer/models/names.hpp"
+#include "mercer/models/scaled_data.hpp"
 
 namespace mercer::studies {
 
@@ -37,6 +37,31 @@ struct CompareOptions {
   double cell_seconds = 60;   // of one solve; a longer one is stopped and said to be
   bool standardize = true;
 };
+
+template <class Visitor>
+void visit_fields(CompareOptions& o, Visitor&& field) {
+  field({"lengthscales", "L",
+         "lengthscales of the grid: values, or FROM:TO:COUNT evenly in logarithm"},
+        o.lengthscales, PositiveGrid{});
+  field({"noises", "V", "noise variances of the grid, in the same way"}, o.noises, PositiveGrid{});
+  field({"solvers", "A,B",
+         "solvers; auto is cg, or fcg where P changes from step to step; cholesky is the direct "
+         "method"},
+        o.solvers, OneOf{planning::solver_names()});
+  field({"preconditioners", "A,B", "preconditioners; auto is what fit does by itself",
+         "all that suit kernel and data, and auto"},
+        o.preconditioners, OneOf{planning::preconditioner_names()});
+  field({"rows", "M", "compare on M random rows", "all"}, o.rows, Positive{});
+  field({"cell_seconds", "S", "stop a solve after this time; skip longer builds"}, o.cell_seconds,
+        Positive{});
+  field(
+      {"rms_tolerance", "E",
+       "stop at |r| <= E sqrt(N) instead of `tolerance` (1e-5 is the rule of Cutajar et al. 2016)",
+       "not used"},
+      o.rms_tolerance, Positive{});
+  field("standardize", o.standardize, Any{});
+  visit_fields(o.method, field);
+}
 
 /// Throws InvalidArgument when names or numbers are wrong.
 void check(const CompareOptions& options);

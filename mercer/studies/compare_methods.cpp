@@ -18,25 +18,18 @@ std::string outer_solver(const std::string& asked, const std::string& preconditi
   return asked == "auto" ? planning::iterative_solver(asked, preconditioner) : asked;
 }
 
-void check_positive(const char* flag, const std::vector<double>& values) {
-  if (values.empty()) throw InvalidArgument(fmt::format("{} names no value", flag));
-  for (const double v : values)
-    if (!Positive::holds(v))
-      throw InvalidArgument(fmt::format("{} has {}, but all must be positive", flag, v));
-}
-
 // An option that none of the preconditioners named takes would be ignored in silence.
 void check_taken(const CompareOptions& options) {
   if (options.preconditioners.empty()) return;
-  auto left = models::given_preconditioning(options.method);
+  auto left = planning::given_preconditioning(options.method);
   for (const auto& name : options.preconditioners)
     visit_options(left, planning::taken_by(name), [](const char*, auto& value, bool taken) {
       if (taken) value.reset();
     });
-  visit_options(left, {}, [](const char* flag, const auto& value, bool) {
+  visit_options(left, {}, [](const char* name, const auto& value, bool) {
     if (value)
       throw InvalidArgument(
-          fmt::format("{} has no meaning for any of the preconditioners compared", flag));
+          fmt::format("`{}` has no meaning for any of the preconditioners compared", name));
   });
 }
 
@@ -79,26 +72,17 @@ std::string CompareRun::label() const {
 }
 
 void check(const CompareOptions& options) {
-  check_positive("--lengthscales", options.lengthscales);
-  check_positive("--noises", options.noises);
+  validate(options);
+  if (options.lengthscales.empty()) throw InvalidArgument("`lengthscales` names no value");
+  if (options.noises.empty()) throw InvalidArgument("`noises` names no value");
+  if (options.solvers.empty()) throw InvalidArgument("`solvers` names no solver");
   auto method = options.method;
   // Options of single preconditioners are allowed when any of those compared takes them.
   method.preconditioning = {};
   method.landmarks = "auto";
-  models::check(method);
-  validate(options.method);
-  models::given_preconditioning(options.method);  // landmarks that do not exist
-  if (options.solvers.empty()) throw InvalidArgument("--solvers names no solver");
-  for (const auto& name : options.solvers)
-    if (name != "auto" && name != "cholesky" && name != "kcg") krylov::solver(name);
-  for (const auto& name : options.preconditioners)
-    if (name != "auto") preconditioners::preconditioner(name);
+  planning::check(method);
   check_taken(options);
-  if (options.rms_tolerance && !Positive::holds(*options.rms_tolerance))
-    throw InvalidArgument("--rms-tolerance must be positive");
-  if (options.rows && *options.rows < 2) throw InvalidArgument("--rows must be at least 2");
-  if (!Positive::holds(options.cell_seconds))
-    throw InvalidArgument("--cell-seconds must be positive");
+  if (options.rows && *options.rows < 2) throw InvalidArgument("`rows` must be at least 2");
 }
 
 }  // namespace mercer::studies

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "mercer/inference/exact_evidence.hpp"
 #include "mercer/core/progress.hpp"
+#include "mercer/inference/exact_evidence.hpp"
 
 namespace mercer::studies {
 

@@ -125,6 +125,18 @@ Learned train(const inference::Problem& start, const inference::Observations& ro
           std::move(search.warm)};
 }
 
+std::vector<std::string> train_names() {
+  std::vector<std::string> names = {"auto", "none"};
+  for (auto& name : trainers().names()) names.push_back(std::move(name));
+  return names;
+}
+
+std::vector<std::string> probe_kind_names() {
+  std::vector<std::string> names = {"auto"};
+  for (const auto name : inference::probe_kinds()) names.emplace_back(name);
+  return names;
+}
+
 Registry<TrainerInfo>& trainers() {
   static Registry<TrainerInfo> all("training method", {
                                                           exact_info(),

@@ -53,14 +53,14 @@ TEST(Dataset, TextTargetIsCodedWhenAskedFor) {
   EXPECT_EQ(data.target, (Vector{{1, 0, 1}}));
   EXPECT_EQ(data.schema.target_levels, (std::vector<std::string>{"no", "yes"}));
   expect_contains(data.messages.at(0), {"'no', 'yes'"});
-  expect_contains(failure("a,y\n1,yes\n2,no\n"), {"line 2, column 'y'", "--categorical y"});
+  expect_contains(failure("a,y\n1,yes\n2,no\n"), {"line 2, column 'y'", "`categorical=y`"});
 }
 
 TEST(Dataset, TextFurtherDownMakesCategoriesWhereItMayComeAnywhere) {
   const DataOptions first{.text_target = true};
   const DataOptions anywhere{.text_target = true, .text_anywhere = true};
   const std::string mixed = "a,y\n1,1\n2,no\n3,1\n4,\n";
-  expect_contains(failure(mixed, first), {"line 3, column 'y'", "--categorical y"});
+  expect_contains(failure(mixed, first), {"line 3, column 'y'", "`categorical=y`"});
   const auto text = load(mixed, anywhere);
   EXPECT_EQ(text.target, (Vector{{0, 1, 0}}));
   EXPECT_EQ(text.schema.target_levels, (std::vector<std::string>{"1", "no"}));
@@ -72,14 +72,14 @@ TEST(Dataset, TextFurtherDownMakesCategoriesWhereItMayComeAnywhere) {
   expect_contains(failure("a,y\n1,5\n2,inf\n", anywhere), {"line 3", "infinite"});
   expect_contains(failure("a,y\n1,1\n2,2\n3,3\n",
                           {.text_target = true, .text_anywhere = true, .max_levels = 2}),
-                  {"line 4", "more than 2", "--task regression"});
+                  {"line 4", "more than 2", "`task=regression`"});
 }
 
 TEST(Dataset, AdviceAboutTextInTheTargetIsThatOfTheCaller) {
   const auto said = failure("a,y\n1,yes\n2,no\n", {.target_advice = "take another"});
   expect_contains(said, {"line 2, column 'y'", "not a number; take another"});
   expect_contains(failure("a,y\nu,1\nv,2\n", {.target_advice = "take another"}),
-                  {"column 'a'", "--categorical a"});
+                  {"column 'a'", "`categorical=a`"});
 }
 
 TEST(Dataset, MissingTargetsAreLeftOutAndCounted) {
@@ -96,7 +96,7 @@ TEST(Dataset, MissingTargetsAreLeftOutAndCounted) {
 TEST(Dataset, MissingInputsAreRefusedOrDropped) {
   const std::string text = "a,c,y\n1,u,1\n2,?,2\nnull,v,3\n4,w,4\n";
   expect_contains(failure(text, {.categorical = {"c"}}),
-                  {"test.csv", "line 3, column 'c'", "missing", "--drop-missing"});
+                  {"test.csv", "line 3, column 'c'", "missing", "`drop_missing`"});
   const auto data = load(text, {.categorical = {"c"}, .drop_missing = true});
   EXPECT_EQ(data.rows_dropped_missing, 2);
   EXPECT_EQ(data.size(), 2);
@@ -146,14 +146,14 @@ TEST(Dataset, UselessDataIsRefusedWithTheReason) {
 
 TEST(Dataset, TextColumnsAreRefusedWithTheWayOut) {
   expect_contains(failure("a,city,y\n1,Rome,2\n"), {"line 2, column 'city': 'Rome' is not a number",
-                                                    "--categorical city", "--inputs"});
+                                                    "`categorical=city`", "`inputs`"});
 }
 
 TEST(Dataset, WrongOptionsAreNamed) {
   const std::string text = "age,height,y\n1,2,3\n2,3,4\n";
-  expect_contains(failure(text, {.target = "z"}), {"--target", "'z'", "'age', 'height', 'y'"});
-  expect_contains(failure(text, {.inputs = {"hieght"}}), {"--inputs", "did you mean 'height'?"});
-  expect_contains(failure(text, {.categorical = {"agee"}}), {"--categorical", "'age'"});
+  expect_contains(failure(text, {.target = "z"}), {"`target`", "'z'", "'age', 'height', 'y'"});
+  expect_contains(failure(text, {.inputs = {"hieght"}}), {"`inputs`", "did you mean 'height'?"});
+  expect_contains(failure(text, {.categorical = {"agee"}}), {"`categorical`", "'age'"});
   expect_contains(failure<InvalidArgument>(text, {.inputs = {"age", "y"}}),
                   {"'y'", "both the target (the last column, by default) and an input"});
   expect_contains(failure<InvalidArgument>(text, {.target = "age", .inputs = {"age"}}),
@@ -185,7 +185,7 @@ TEST(Dataset, NoiseAndCountsThatMakeNoSenseAreNamed) {
   }
   expect_contains(failure(with("0"), {.count_column = "e"}), {"line 3, column 'e'", "positive"});
   expect_contains(failure(with("x"), {.noise_column = "e"}), {"line 3", "'x'", "holds numbers"});
-  expect_contains(failure(with("0"), {.noise_column = "f"}), {"--noise-column", "'f'"});
+  expect_contains(failure(with("0"), {.noise_column = "f"}), {"`noise_column`", "'f'"});
   for (const DataOptions& options :
        {DataOptions{.noise_column = "y"}, DataOptions{.inputs = {"e"}, .noise_column = "e"},
         DataOptions{.noise_column = "e", .count_column = "e"},

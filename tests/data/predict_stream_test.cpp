@@ -117,7 +117,7 @@ TEST(PredictStream, ErrorsNameLineColumnAndWhatIsKnown) {
   expect_contains(failure("A,c\n1,red\n"), {"no column 'a'", "did you mean 'A'?"});
   expect_contains(failure("1,2\n3,4\n"), {"no header", "no column 'a'"});
   expect_contains(failure("a,c\n1,red\n,red\n"),
-                  {"line 3, column 'a'", "missing", "--drop-missing"});
+                  {"line 3, column 'a'", "missing", "`drop_missing`"});
   expect_contains(failure("a,c\n1,red\n2,NA\n"), {"line 3, column 'c'", "missing"});
   expect_contains(failure("a,c\nx,red\n"),
                   {"line 2, column 'a': 'x' is not a number", "fitted with numbers"});

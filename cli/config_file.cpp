@@ -1,0 +1,63 @@
+#include "cli/config_file.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "cli/option_list.hpp"
+#include "cli/suggest.hpp"
+
+namespace mercer::cli {
+namespace {
+
+Json parse_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw InvalidArgument(fmt::format("`config`: the file '{}' cannot be read", path));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto json = Json::parse(text, nullptr, false);
+  if (!json.is_object())
+    throw InvalidArgument(fmt::format(
+        "{}: this is no JSON object; write options as {{\"kernel\": \"rbf\", \"noise\": 0.1}}",
+        path));
+  return json;
+}
+
+}  // namespace
+
+ConfigRead read_config(const std::string& path, const std::string& verb,
+                       const std::vector<Option>& options) {
+  const Json file = parse_file(path);
+  const bool whole = file.contains("options") && file["options"].is_object();
+  ConfigRead out;
+  for (const auto& [name, value] : (whole ? file["options"] : file).items()) {
+    const auto found = std::find_if(options.begin(), options.end(),
+                                    [&](const Option& option) { return option.name == name; });
+    if (found == options.end() || name == "config") {
+      if (const Option* other = find_option(name); whole && other != nullptr) {
+        if (!value.is_null() && value != other->json())
+          out.notes.push_back(
+              fmt::format("{}: '{}' is no option of {} and is left out", path, name, verb));
+        continue;
+      }
+      std::vector<std::string> names;
+      for (const auto& option : options) names.push_back(option.name);
+      throw InvalidArgument(
+          fmt::format("{}: {} has no option '{}'{}", path, verb, name, did_you_mean(name, names)));
+    }
+    const Json before = found->json();
+    try {
+      found->read(value);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("{}: '{}' {}", path, name, error.what()));
+    }
+    try {
+      found->check();
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("{}: {}", path, error.what()));
+    }
+    if (found->json() != before) out.given.insert(name);
+  }
+  return out;
+}
+
+}  // namespace mercer::cli
