@@ -29,10 +29,10 @@ template <class Visitor>
 void visit_fields(PredictOptions& o, Visitor&& field) {
   visit_fields(o.variance, field);
   field({"solver", "NAME", "how the systems of variances and draws are solved"}, o.solver,
-        OneOf{solver_names()});
+        OneOf{planning::solver_names()});
   field({"tolerance", "E", "of iterative solves for variances and draws", "from the noise"},
         o.tolerance, BelowOne{});
-  field(memory_field(), o.memory, Bytes{});
+  field(planning::memory_field(), o.memory, Bytes{});
 }
 
 /// A row so far from the training data that its prediction is not a finite number.
