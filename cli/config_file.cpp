@@ -29,7 +29,9 @@ ConfigRead read_config(const std::string& path, const std::string& verb,
   const Json file = parse_file(path);
   const bool whole = file.contains("options") && file["options"].is_object();
   ConfigRead out;
-  for (const auto& [name, value] : (whole ? file["options"] : file).items()) {
+  for (const auto& item : (whole ? file["options"] : file).items()) {
+    const std::string& name = item.key();
+    const Json& value = item.value();
     const auto found = std::find_if(options.begin(), options.end(),
                                     [&](const Option& option) { return option.name == name; });
     if (found == options.end() || name == "config") {

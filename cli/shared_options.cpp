@@ -69,6 +69,7 @@ void add_method_options(Arguments& arguments, models::MethodOptions& options,
   arguments.add(options, without(std::move(left_out)));
   arguments.appendix("Kernels", planning::describe_kernels());
   arguments.appendix("Solvers", planning::describe_solvers());
+  arguments.appendix("Operators", planning::describe_operators());
   arguments.appendix("Preconditioners", planning::describe_preconditioners());
 }
 

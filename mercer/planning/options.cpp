@@ -7,6 +7,7 @@
 
 #include "mercer/inference/choice.hpp"
 #include "mercer/inference/evidence_gradient.hpp"
+#include "mercer/inference/inference.hpp"
 #include "mercer/inference/mean_function.hpp"
 #include "mercer/kernels/registry.hpp"
 #include "mercer/krylov/registry.hpp"
@@ -27,8 +28,46 @@ Names auto_and(std::initializer_list<Kind> kinds) {
   return names;
 }
 
+struct Choice {
+  std::string_view name, summary;
+};
+
+std::vector<Choice> solver_choices() {
+  std::vector<Choice> all = {{"auto", "what the plan finds quickest"},
+                             {"cholesky", "dense factorisation: direct, 8 N^2 bytes"}};
+  for (const auto& entry : krylov::solvers()) all.push_back({entry.name, entry.summary});
+  all.push_back({"kcg", "kernel conjugate gradients in the function space, with a duality gap"});
+  return all;
+}
+
+std::vector<Choice> operator_choices() {
+  std::vector<Choice> all = {{"auto", "what the plan finds quickest"}};
+  for (const auto& entry : operators::operators()) all.push_back({entry.name, entry.summary});
+  return all;
+}
+
+std::vector<Choice> preconditioner_choices() {
+  std::vector<Choice> all = {{"auto", "none, then rpcholesky or hybrid of the rank that pays"},
+                             {"none", "plain iterations"}};
+  for (const auto& entry : preconditioners::preconditioners())
+    if (entry.name != "none") all.push_back({entry.name, entry.summary});
+  return all;
+}
+
+Names names_of(const std::vector<Choice>& choices) {
+  Names names;
+  for (const auto& choice : choices) names.emplace_back(choice.name);
+  return names;
+}
+
 std::string line(std::string_view name, std::string_view summary) {
   return fmt::format("  {:<18}{}\n", name, summary);
+}
+
+std::string lines_of(const std::vector<Choice>& choices) {
+  std::string text;
+  for (const auto& choice : choices) text += line(choice.name, choice.summary);
+  return text;
 }
 
 }  // namespace
@@ -74,25 +113,11 @@ Names precision_names() {
   return auto_and({SolvePrecision::float64, SolvePrecision::mixed, SolvePrecision::float32});
 }
 
-Names solver_names() {
-  Names names = {"auto", "cholesky"};
-  for (const auto& entry : krylov::solvers()) names.emplace_back(entry.name);
-  names.emplace_back("kcg");
-  return names;
-}
+Names solver_names() { return names_of(solver_choices()); }
 
-Names preconditioner_names() {
-  Names names = {"auto", "none"};
-  for (const auto& entry : preconditioners::preconditioners())
-    if (entry.name != "none") names.emplace_back(entry.name);
-  return names;
-}
+Names preconditioner_names() { return names_of(preconditioner_choices()); }
 
-Names operator_names() {
-  Names names = {"auto"};
-  for (const auto& entry : operators::operators()) names.emplace_back(entry.name);
-  return names;
-}
+Names operator_names() { return names_of(operator_choices()); }
 
 Names landmark_names() {
   Names names = {"auto"};
@@ -150,26 +175,20 @@ void check(const TrainOptions& options) {
     throw InvalidArgument("`subset` must be at least 2 rows");
 }
 
-std::string describe_solvers() {
-  std::string text = line("auto", "what the plan finds quickest") +
-                     line("cholesky", "dense factorisation: direct, 8 N^2 bytes");
-  for (const auto& entry : krylov::solvers()) text += line(entry.name, entry.summary);
-  text += line("kcg", "kernel conjugate gradients in the function space, with a duality gap");
-  return text;
-}
+std::string describe_solvers() { return lines_of(solver_choices()); }
 
-std::string describe_operators() {
-  std::string text = line("auto", "what the plan finds quickest");
-  for (const auto& entry : operators::operators()) text += line(entry.name, entry.summary);
-  return text;
+std::string describe_operators() { return lines_of(operator_choices()); }
+std::string describe_preconditioners() { return lines_of(preconditioner_choices()); }
+std::string describe_trainers() {
+  std::vector<Choice> all = {{"auto", "what suits the likelihood and the number of rows"},
+                             {"none", "keep the hyperparameters that are given"}};
+  for (const auto& entry : training::trainers()) all.push_back({entry.name, entry.summary});
+  return lines_of(all);
 }
-
-std::string describe_preconditioners() {
-  std::string text = line("auto", "none, then rpcholesky or hybrid of the rank that pays") +
-                     line("none", "plain iterations");
-  for (const auto& entry : preconditioners::preconditioners())
-    if (entry.name != "none") text += line(entry.name, entry.summary);
-  return text;
+std::string describe_inference() {
+  std::vector<Choice> all;
+  for (const auto& entry : inference::methods()) all.push_back({entry.name, entry.summary});
+  return lines_of(all);
 }
 
 std::string describe_kernels() {

@@ -66,7 +66,7 @@ void visit_fields(MethodOptions& o, Visitor&& field) {
   field({"mean", "KIND", "mean of the process; its coefficients are estimated with the weights"},
         o.mean, OneOf{mean_names()});
   field({"operator", "NAME",
-         "how K v is computed; tiled evaluates K anew, stored keeps it in memory"},
+         "how K v is computed"},
         o.op, OneOf{operator_names()});
   field({"precision", "NAME", "arithmetic of the products"}, o.precision, OneOf{precision_names()});
   field({"solver", "NAME", "how systems are solved"}, o.solver, OneOf{solver_names()});
@@ -144,6 +144,8 @@ std::string iterative_solver(const std::string& asked, const std::string& precon
 /// One line per choice, for help pages: "cg          conjugate gradients, ...".
 std::string describe_solvers();
 std::string describe_operators();
+std::string describe_trainers();
+std::string describe_inference();
 std::string describe_preconditioners();
 std::string describe_kernels();
 
