@@ -1,129 +1,195 @@
-#include "mercer/models/full_training.hpp"
-
+// Laws of every trainer of the registry, over Gaussian noise and a likelihood that is not.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
+#include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/optim/lbfgs.hpp"
+#include "mercer/training/search.hpp"
 
-namespace mercer::models {
+namespace mercer::training {
 namespace {
 
-struct Task {
-  inference::Observations data;
-  inference::Problem problem{
-      kernels::Kernel::parse("matern32", 2), 0.3, inference::MeanKind::zero, {}};
-  optim::Box box{Vector::Constant(4, -6.0), Vector::Constant(4, 6.0)};
+struct Case {
+  std::string trainer, likelihood;
 };
 
-Task make_task(Index n) {
-  Task t{{Matrix(n, 2), Vector(n)}};
-  Rng rng(21, "full training");
-  rng.fill_normal(t.data.x);
-  for (Index i = 0; i < n; ++i)
-    t.data.y(i) = std::sin(2 * t.data.x(i, 0)) + 0.4 * t.data.x(i, 1) + 0.2 * rng.normal();
-  return t;
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (const auto& trainer : trainers())
+    for (const char* likelihood : {"gaussian", "bernoulli-logit"}) {
+      const inference::Problem problem(kernels::Kernel::parse("matern32", 2),
+                                       likelihoods::make(likelihood));
+      if (trainer.refusal(problem).empty()) out.push_back({std::string(trainer.name), likelihood});
+    }
+  return out;
 }
 
-FullTrainingOptions options_for(const std::string& method) {
-  FullTrainingOptions o;
-  o.method = method;
-  o.neighbours = 15;
-  o.estimator.system.solver = "cg";
-  o.estimator.system.preconditioner = "auto";
-  return o;
+struct World {
+  inference::Observations rows;
+  inference::Problem start;
+};
+
+World make_world(const std::string& likelihood, Index n) {
+  World w{{Matrix(n, 2), Matrix(n, 1), Vector::Zero(1)},
+          {kernels::Kernel::parse("matern32", 2), likelihoods::make(likelihood)}};
+  Rng rng(21, "trainers");
+  rng.fill_normal(w.rows.x);
+  for (Index i = 0; i < n; ++i) {
+    const double f = std::sin(2 * w.rows.x(i, 0)) + 0.4 * w.rows.x(i, 1);
+    w.rows.y(i, 0) = w.start.gaussian() ? f + 0.2 * rng.normal()
+                                        : (rng.uniform() < 1 / (1 + std::exp(-3 * f)) ? 1 : 0);
+  }
+  return w;
 }
 
-double exact_optimum(const Task& t) {
-  auto problem = t.problem;
+TrainingChoice choice_of(const Case& c, Index n) {
+  TrainingChoice choice;
+  choice.trainer = c.trainer;
+  choice.rows = n;
+  const auto& entry = trainers().find(c.trainer);
+  if (!entry.by_solves)
+    choice.levels = {n / 2, n};
+  else if (!entry.from_start_values)
+    choice.levels = {n / 2};
+  choice.system.solver = "cg";
+  choice.system.preconditioner = "auto";
+  return choice;
+}
+
+// A run whose progress callback says stop at the call of this number; 0: never.
+struct Session {
+  TrainOptions options;
+  ProgressCallback progress;
+  StepObserver on_step;
+  int calls = 0;
+
+  explicit Session(const std::string& checkpoint = "", int stop_at = 0) {
+    options.checkpoint = checkpoint;
+    options.restarts = 1;
+    progress = [this, stop_at](const Progress&) {
+      return ++calls == stop_at ? Action::stop : Action::proceed;
+    };
+  }
+  Learned operator()(const World& w, const TrainingChoice& choice) {
+    return train(w.start, w.rows, choice, {options, 4, 99, progress, on_step});
+  }
+};
+
+double exact_value(const World& w, const inference::Problem& at) {
+  const auto rules = rules_for(at);
+  return inference::make(rules.exact, at, {.rows = w.rows})
+      ->evaluate(at, {.gradient = false})
+      .value;
+}
+
+double exact_optimum(const World& w) {
+  auto problem = w.start;
+  const auto method = inference::make(rules_for(problem).exact, problem, {.rows = w.rows});
   const auto result = optim::lbfgs(
       [&](ConstVectorView theta, VectorView gradient) {
         problem.set_log_parameters(theta);
-        const auto e = inference::exact_evidence(problem, t.data, true);
+        const auto e = method->evaluate(problem, {});
         gradient = -e.gradient;
         return -e.value;
       },
-      problem.log_parameters(), t.box);
+      problem.log_parameters(), bounds(w.start, w.rows));
   return -result.value;
 }
 
-// How much log likelihood a method may leave: probes and the end of Adam and AdaGrad cost a few
-// units, the surrogate alone (15 neighbours) its bias.
-double allowance(const std::string& method) {
-  if (method == "lbfgs") return 1;
-  return method == "vecchia" ? 6 : 5;
+class TrainerLaw : public ::testing::TestWithParam<Case> {};
+
+// How much log evidence a method may leave: probes and the end of Adam and AdaGrad cost a few
+// units, the surrogate alone its bias.
+TEST_P(TrainerLaw, ReachesTheExactOptimum) {
+  const auto w = make_world(GetParam().likelihood, 300);
+  const auto learned = Session()(w, choice_of(GetParam(), 300));
+  const auto& entry = trainers().find(GetParam().trainer);
+  const double allowance = GetParam().trainer == "vecchia"              ? 6
+                           : entry.by_solves && entry.from_start_values ? 5
+                                                                        : 1;
+  EXPECT_GT(exact_value(w, learned.problem), exact_optimum(w) - allowance);
+  EXPECT_EQ(entry.by_solves && !learned.report.gradient.allFinite(), false);
 }
 
-class FullTraining : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(FullTraining, ReachesTheExactOptimum) {
-  const auto t = make_task(500);
-  const auto learned = learn_by_solves(t.problem, t.data, t.box, options_for(GetParam()), {}, {});
-  const double reached = inference::exact_evidence(learned.problem, t.data, false).value;
-  EXPECT_GT(reached, exact_optimum(t) - allowance(GetParam()));
-  if (std::string(GetParam()) == "lbfgs") {
-    EXPECT_EQ(learned.stop, StopReason::converged);
-  }
-}
-
-TEST_P(FullTraining, ResumesToTheSameBits) {
-  if (std::string(GetParam()) == "vecchia") GTEST_SKIP() << "takes no exact gradient";
-  const auto t = make_task(200);
-  auto options = options_for(GetParam());
-  options.estimator.kind = inference::Probes::rademacher;  // noisy: Adam and AdaGrad end by it
-  options.steps = 300;
-  std::vector<FullState> states;
-  FullTrainingHooks hooks;
-  hooks.after_step = [&](const FullState& state) { states.push_back(state); };
-  const auto whole = learn_by_solves(t.problem, t.data, t.box, options, {}, hooks);
-  ASSERT_GE(states.size(), 2u);
-  EXPECT_EQ(whole.stop, StopReason::converged);
-  // From the middle, from just before the end, and from the end itself, which takes no gradient.
-  for (const std::size_t at : {states.size() / 2, states.size() - 2, states.size() - 1}) {
-    const auto resumed = learn_by_solves(t.problem, t.data, t.box, options, states[at], {});
-    EXPECT_EQ(resumed.problem.log_parameters(), whole.problem.log_parameters()) << at;
-    EXPECT_EQ(resumed.stop, whole.stop);
-    EXPECT_EQ(resumed.steps.size(), states.size() - 1 - at);
-    EXPECT_EQ(resumed.resumed_steps, static_cast<int>(at) + 1);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Methods, FullTraining,
-                         ::testing::Values("lbfgs", "adam", "adagrad", "vecchia"));
-
-TEST(FullTraining, StoppedAnywhereItKeepsWhatItHasAndGoesOnToTheSameBits) {
-  const auto t = make_task(100);
-  const auto whole = learn_by_solves(t.problem, t.data, t.box, options_for("lbfgs"), {}, {});
-  for (const int after : {3, 25, 45, 60}) {
-    FullTrainingHooks hooks;
-    int calls = 0;
-    FullState kept;
-    hooks.progress = [&](const Progress& p) {
-      EXPECT_TRUE(p.ends_stage);
-      return ++calls > after ? Action::stop : Action::proceed;
-    };
-    hooks.after_step = [&](const FullState& state) { kept = state; };
-    const auto part = learn_by_solves(t.problem, t.data, t.box, options_for("lbfgs"), {}, hooks);
-    EXPECT_TRUE(part.problem.log_parameters().allFinite());
-    if (calls > after) {
-      EXPECT_EQ(part.stop, StopReason::interrupted) << after;
+TEST_P(TrainerLaw, StoppedAnywhereItGoesOnToTheSameBits) {
+  const auto w = make_world(GetParam().likelihood, 120);
+  const auto choice = choice_of(GetParam(), 120);
+  Session uninterrupted;
+  const auto whole = uninterrupted(w, choice);
+  ASSERT_GT(uninterrupted.calls, 4);
+  const auto path = (std::filesystem::temp_directory_path() /
+                     ("trainer_test_" + GetParam().trainer + "_" + GetParam().likelihood + ".ckpt"))
+                        .string();
+  for (const double share : {0.1, 0.4, 0.7, 0.95}) {
+    std::filesystem::remove(path);
+    const int stop_at = std::max(2, static_cast<int>(share * uninterrupted.calls));
+    try {
+      const auto part = Session(path, stop_at)(w, choice);
+      EXPECT_EQ(part.report.stop, StopReason::interrupted) << stop_at;
+      EXPECT_TRUE(part.problem.log_parameters().allFinite());
+    } catch (const Interrupted&) {
     }
-    const auto rest = learn_by_solves(t.problem, t.data, t.box, options_for("lbfgs"), kept, {});
-    EXPECT_EQ(rest.problem.log_parameters(), whole.problem.log_parameters()) << after;
+    const auto rest = Session(path)(w, choice);
+    EXPECT_EQ(rest.problem.log_parameters(), whole.problem.log_parameters()) << stop_at;
+    EXPECT_EQ(rest.report.stop, whole.report.stop) << stop_at;
+    EXPECT_EQ(rest.warm_start.a, whole.warm_start.a) << stop_at;
   }
+  std::filesystem::remove(path);
 }
 
-TEST(FullTraining, SolvesThatMissTheirToleranceAreCountedAndNothingIsCalledConverged) {
-  const auto t = make_task(200);
-  auto options = options_for("lbfgs");
-  options.estimator.system.preconditioner = "none";
-  options.estimator.system.max_iterations = 1;
-  options.steps = 2;
-  const auto learned = learn_by_solves(t.problem, t.data, t.box, options, {}, {});
-  EXPECT_EQ(learned.loose_gradients, static_cast<int>(learned.steps.size()));
-  EXPECT_NE(learned.stop, StopReason::converged);
+TEST_P(TrainerLaw, TellsEveryStepInOrder) {
+  const auto w = make_world(GetParam().likelihood, 80);
+  Session run;
+  std::vector<int> told;
+  run.on_step = [&](const inference::Problem& at, int step, double seconds) {
+    EXPECT_TRUE(at.log_parameters().allFinite());
+    EXPECT_GE(seconds, 0);
+    told.push_back(step);
+  };
+  run(w, choice_of(GetParam(), 80));
+  ASSERT_GE(told.size(), 2u);
+  for (std::size_t i = 0; i < told.size(); ++i) EXPECT_EQ(told[i], static_cast<int>(i));
+}
+
+std::string case_name(const ::testing::TestParamInfo<Case>& test) {
+  return test.param.trainer + (test.param.likelihood == "gaussian" ? "_gaussian" : "_classes");
+}
+INSTANTIATE_TEST_SUITE_P(Registry, TrainerLaw, ::testing::ValuesIn(cases()), case_name);
+
+TEST(Trainers, SolvesThatMissTheirToleranceAreCountedAndNothingIsCalledConverged) {
+  const auto w = make_world("gaussian", 200);
+  auto choice = choice_of({"lbfgs", "gaussian"}, 200);
+  choice.system.preconditioner = "none";
+  choice.system.max_iterations = 1;
+  Session run;
+  run.options.steps = 2;
+  const auto learned = run(w, choice);
+  EXPECT_EQ(learned.report.loose_gradients, static_cast<int>(learned.report.history.size()));
+  EXPECT_NE(learned.report.stop, StopReason::converged);
+}
+
+TEST(Trainers, ARegisteredOneIsAnOptionAndRuns) {
+  const auto dummy =
+      trainers().add({.name = "dummy",
+                      .summary = "half a unit up in every log parameter",
+                      .by_solves = true,
+                      .from_start_values = true,
+                      .on_surrogate = false,
+                      .refusal = [](const inference::Problem&) { return std::string(); },
+                      .run = [](Search& search, const Vector& start) -> Vector {
+                        return search.box().inside(start.array() + 0.5);
+                      }});
+  const auto names = train_names();
+  EXPECT_NE(std::find(names.begin(), names.end(), "dummy"), names.end());
+  const auto w = make_world("gaussian", 30);
+  const auto learned = Session()(w, {.trainer = "dummy", .rows = 30});
+  EXPECT_TRUE(learned.problem.log_parameters().isApprox(
+      (w.start.log_parameters().array() + 0.5).matrix(), 1e-12));
 }
 
 }  // namespace
-}  // namespace mercer::models
+}  // namespace mercer::training

@@ -1,0 +1,201 @@
+// Laws of every inference method of the registry, with every likelihood that it takes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/inference/inference.hpp"
+#include "mercer/operators/tiled_operator.hpp"
+#include "tests/testing/laplace_problems.hpp"
+
+namespace mercer::inference {
+namespace {
+
+struct Case {
+  std::string method, likelihood;
+};
+
+Problem problem_with(const std::string& likelihood, double lengthscale = 0.8) {
+  auto kernel = kernels::Kernel::parse("matern52:iso", 2);
+  kernel.set_lengthscales(std::vector{lengthscale});
+  return {kernel, likelihoods::make(likelihood)};
+}
+
+Observations rows_with(const std::string& likelihood, Index n) {
+  const auto made = likelihoods::make(likelihood);
+  Observations out{Matrix(n, 2), Matrix(n, 1), Vector::Zero(1)};
+  Rng rng(13, "inference methods");
+  rng.fill_normal(out.x);
+  for (Index i = 0; i < n; ++i) {
+    const double f = std::sin(2 * out.x(i, 0));
+    out.y(i, 0) = made->gaussian_noise() ? f + 0.3 * rng.normal() : testing::observe(*made, f, rng);
+  }
+  return out;
+}
+
+// A likelihood of functions that are coupled needs a column for every one of them; its own tests
+// have the laws.
+bool one_function(const std::string& likelihood) {
+  return likelihoods::make(likelihood)->fault(1.0).empty();
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (const auto& method : methods())
+    for (const auto& name : testing::likelihood_names()) {
+      if (!one_function(name)) continue;
+      const auto rows = rows_with(name, 5);
+      if (method.refusal(problem_with(name), rows).empty())
+        out.push_back({std::string(method.name), name});
+    }
+  return out;
+}
+
+SystemChoice system_of(const InferenceInfo& method) {
+  SystemChoice choice;
+  if (method.abilities.direct) return choice;
+  choice.solver = method.takes_solver("kcg") ? "kcg" : "cg";
+  if (choice.solver == "cg") choice.preconditioner = "auto";
+  return choice;
+}
+
+class InferenceLaw : public ::testing::TestWithParam<Case> {
+ protected:
+  const InferenceInfo& info() const { return methods().find(GetParam().method); }
+  std::unique_ptr<Inference> make_method(const Observations& rows, Index probes = 8) const {
+    return make(GetParam().method, problem_with(GetParam().likelihood),
+                {.rows = rows, .system = system_of(info()), .probes = probes, .seed = 3});
+  }
+  // The direct method of the same likelihood.
+  std::unique_ptr<Inference> reference(const Observations& rows) const {
+    const auto problem = problem_with(GetParam().likelihood);
+    return make(problem.gaussian() ? "exact" : "laplace", problem, {.rows = rows});
+  }
+};
+
+TEST_P(InferenceLaw, GradientIsThatOfTheValue) {
+  if (!info().abilities.value || !info().abilities.gradient) return;  // the next law is about those
+  const auto rows = rows_with(GetParam().likelihood, 40);
+  const auto problem = problem_with(GetParam().likelihood);
+  const auto method = make_method(rows);
+  method->renew(problem);
+  const Vector theta = problem.log_parameters();
+  const Vector gradient = method->evaluate(problem, {}).gradient;
+  ASSERT_EQ(gradient.size(), theta.size());
+  const double step = 1e-4;
+  for (Index p = 0; p < theta.size(); ++p) {
+    const auto value = [&](double by) {
+      auto moved = problem;
+      Vector there = theta;
+      there(p) += by;
+      moved.set_log_parameters(there);
+      return method->evaluate(moved, {.gradient = false}).value;
+    };
+    // Fourth-order differences: truncation h^4, and the tolerance of a mode over h.
+    const double slope =
+        (8 * (value(step) - value(-step)) - (value(2 * step) - value(-2 * step))) / (12 * step);
+    EXPECT_NEAR(gradient(p), slope, 2e-4 * (1 + std::abs(slope))) << p;
+  }
+}
+
+TEST_P(InferenceLaw, EstimatedGradientIsTheExactOneWithinItsError) {
+  if (info().abilities.value || !info().abilities.gradient) return;
+  const auto rows = rows_with(GetParam().likelihood, 60);
+  const auto problem = problem_with(GetParam().likelihood);
+  const auto estimate =
+      make_method(rows, 200)->evaluate(problem, {.tolerance = 1e-8, .error_passes = 7});
+  const Vector exact = reference(rows)->evaluate(problem, {}).gradient;
+  ASSERT_EQ(estimate.gradient.size(), exact.size());
+  ASSERT_EQ(estimate.standard_error.size(), exact.size());
+  // One contrast may be small by chance: the largest error of all entries serves each of them.
+  // |t| < 9 with at least one degree of freedom for a maximum over entries: below 1 in 100.
+  const double error = estimate.standard_error.maxCoeff() + 1e-5 * exact.norm();
+  EXPECT_LT((estimate.gradient - exact).cwiseAbs().maxCoeff(), 9 * error);
+}
+
+TEST_P(InferenceLaw, PosteriorIsThatOfTheDirectMethodWithinTheCertificate) {
+  const auto rows = rows_with(GetParam().likelihood, 50);
+  const auto problem = problem_with(GetParam().likelihood);
+  const auto method = make_method(rows);
+  if (!info().abilities.posterior) {
+    EXPECT_THROW(method->posterior(problem, {}), InvalidArgument);
+    return;
+  }
+  const auto got = method->posterior(problem, {.tolerance = 1e-8});
+  const auto want = reference(rows)->posterior(problem, {.tolerance = 1e-12});
+  ASSERT_EQ(got.functions.size(), 1u);
+  const Vector difference = got.functions[0].weights.w - want.functions[0].weights.w;
+  Matrix k(rows.size(), rows.size());
+  operators::dense_matrix(problem.kernel, rows.x, k);
+  const double largest = (k * difference).cwiseAbs().maxCoeff();
+  if (got.certificate.rigorous)
+    EXPECT_LE(largest, got.certificate.mean_error_bound + want.certificate.mean_error_bound);
+  else
+    EXPECT_LE(largest, 1e-5);
+  EXPECT_GT(got.certificate.mean_error_bound, 0);
+}
+
+TEST_P(InferenceLaw, GoesOnFromItsStateToTheSameBits) {
+  if (!info().abilities.gradient) return;
+  const auto rows = rows_with(GetParam().likelihood, 60);
+  const auto first = problem_with(GetParam().likelihood, 0.8);
+  const auto second = problem_with(GetParam().likelihood, 0.9);
+  const auto whole = make_method(rows);
+  whole->evaluate(first, {});
+  const State state = whole->save();
+  const auto want = whole->evaluate(second, {});
+  const auto resumed = make_method(rows);
+  if (!state.empty())
+    resumed->load(state, first);
+  else
+    resumed->renew(first);
+  const auto got = resumed->evaluate(second, {});
+  EXPECT_EQ(got.gradient, want.gradient);
+  EXPECT_EQ(got.value, want.value);
+  if (!state.empty()) {
+    EXPECT_THROW(make_method(rows)->load({}, first), ModelFileError);
+  }
+}
+
+TEST_P(InferenceLaw, CostsGrowWithTheRows) {
+  const CostSetting small{.n = 1000, .d = 3, .parameters = 4, .system = {.solver = "cg"}};
+  auto setting = small;
+  setting.speed = nominal_speeds(problem_with("gaussian").kernel, 3);
+  const auto one = info().cost(setting);
+  setting.n = 2000;
+  const auto two = info().cost(setting);
+  EXPECT_GT(one.bytes, 0);
+  EXPECT_GT(two.bytes, one.bytes);
+  EXPECT_GE(two.seconds, one.seconds);
+}
+
+std::string case_name(const ::testing::TestParamInfo<Case>& test) {
+  std::string name = test.param.method + "_" + test.param.likelihood;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Registry, InferenceLaw, ::testing::ValuesIn(cases()), case_name);
+
+TEST(InferenceMethods, ARegisteredOneIsFoundBySolver) {
+  const auto rows = rows_with("gaussian", 20);
+  const auto problem = problem_with("gaussian");
+  EXPECT_THROW(posterior_method(problem, rows, "dummy-solver"), InvalidArgument);
+  auto entry = methods().find("exact");
+  entry.name = "dummy";
+  entry.takes_solver = [](std::string_view solver) { return solver == "dummy-solver"; };
+  const auto registration = methods().add(entry);
+  EXPECT_EQ(posterior_method(problem, rows, "dummy-solver"), "dummy");
+  const auto posterior = make("dummy", problem, {.rows = rows})->posterior(problem, {});
+  EXPECT_EQ(posterior.functions.size(), 1u);
+}
+
+TEST(InferenceMethods, RefuseWithAReason) {
+  const auto rows = rows_with("poisson", 20);
+  const auto problem = problem_with("poisson");
+  EXPECT_THROW(make("exact", problem, {.rows = rows}), InvalidArgument);
+  EXPECT_THROW(posterior_method(problem, rows, "kcg"), InvalidArgument);
+  EXPECT_EQ(posterior_method(problem, rows, "cg"), "laplace-solves");
+}
+
+}  // namespace
+}  // namespace mercer::inference
