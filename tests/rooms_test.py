@@ -82,26 +82,16 @@ def check_every_folder_is_a_room(source, rooms):
             yield f"mercer/{path.name} has sources but no mercer_room({path.name} ...)"
 
 
-# Being rewritten; to be emptied.
-FLAGS_ALLOWED = {f"mercer/models/{name}.cpp" for name in (
-    "plan", "training_plan", "laplace_plan", "training", "exact_fit", "laplace_fit", "solve", "checkpoint")}
-
-
 def check_flags_in_messages(source):
-    """String literals under mercer/ with --word in them, and files on the list above that have none."""
+    """String literals under mercer/ with --word in them."""
     literal = re.compile(r'"(?:[^"\\]|\\.)*"')
-    found = set()
     for path, lines in sources(source, "mercer"):
         name = str(path.relative_to(source))
         for number, line in enumerate(lines, 1):
             code = re.split(r"(?<![:\"])//(?=\s)", line)[0]  # a comment begins with a blank
             if not any(re.search(r"(?:^\"|[\s(\[|,;'])--[a-z]", text) for text in literal.findall(code)):
                 continue
-            found.add(name)
-            if name not in FLAGS_ALLOWED:
-                yield f"{name}:{number}: a message of the library says --flag; write `field` instead"
-    for name in sorted(FLAGS_ALLOWED - found):
-        yield f"{name} says no --flag any more: take it off FLAGS_ALLOWED in tests/rooms_test.py"
+            yield f"{name}:{number}: a message of the library says --flag; write `field` instead"
 
 
 def main():
