@@ -4,6 +4,8 @@
 1. A room includes only the rooms it names in DEPENDS, and what those depend on.
 2. The library does not include the program, the tests or the benchmarks.
 3. No source file is longer than 500 lines.
+4. The name of an entry of the operators' registry is a string literal only in the files of that
+   entry, so that deleting its line in registry.cpp removes it everywhere.
 
 Usage: rooms_test.py [SOURCE_FOLDER]; exits 0 when all hold, 1 with one line per breach.
 """
@@ -80,6 +82,28 @@ def check_every_folder_is_a_room(source, rooms):
             yield f"mercer/{path.name} has sources but no mercer_room({path.name} ...)"
 
 
+def operator_files(source):
+    """{name of an operator: stem of the files that may spell it}, from the NAME_info() functions."""
+    files = {}
+    for path, lines in sources(source, "mercer/operators"):
+        for name in re.findall(r'OperatorInfo \w+_info\(\) \{\s*return \{\.name = "([^"]+)"',
+                               "\n".join(lines)):
+            files[name] = path.stem
+    return files
+
+
+def check_operator_names(source):
+    files = operator_files(source)
+    if not files:
+        yield "mercer/operators: no operator describes itself by an OperatorInfo NAME_info()"
+    for path, lines in sources(source, "mercer"):
+        for number, line in enumerate(lines, 1):
+            for name in re.findall(r'"([^"]*)"', line.split("//")[0]):
+                if name in files and path.stem != files[name]:
+                    yield (f'{path.relative_to(source)}:{number}: the operator "{name}" is named '
+                           f"outside {files[name]}.cpp; ask operators/registry.hpp instead")
+
+
 def main():
     here = pathlib.Path(__file__).resolve().parent.parent
     source = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else here
@@ -87,7 +111,7 @@ def main():
     if not rooms:
         raise SystemExit(f"no mercer_room(...) found under {source}")
     breaches = [*check_includes(source, rooms), *check_lengths(source),
-                *check_every_folder_is_a_room(source, rooms)]
+                *check_every_folder_is_a_room(source, rooms), *check_operator_names(source)]
     for breach in breaches:
         print(breach)
     print(f"{len(rooms)} rooms, {len(breaches)} breaches")
