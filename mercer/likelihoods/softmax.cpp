@@ -1,0 +1,157 @@
+#include "mercer/likelihoods/softmax.hpp"
+
+#include <Eigen/Cholesky>
+#include <cmath>
+#include <numbers>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
+#include "mercer/likelihoods/bernoulli_logit.hpp"
+#include "mercer/likelihoods/coupled_likelihood.hpp"
+#include "mercer/likelihoods/detail/binary.hpp"
+#include "mercer/likelihoods/detail/options.hpp"
+
+namespace mercer::likelihoods {
+namespace {
+
+constexpr Index kMostByDraws = 20;  // classes
+constexpr Index kPairs = 1024;      // of draws, m + A z and m - A z
+constexpr std::uint64_t kSeed = 0x736f66746d6178;
+
+// log sum exp(f) in two parts: the largest f, and what the others add to it.
+struct LogSum {
+  double top = 0, rest = 0;
+};
+
+// p = softmax(f).
+LogSum softmax(ConstVectorView f, Vector& p) {
+  const double top = f.maxCoeff();
+  p = (f.array() - top).exp();
+  const double sum = p.sum();
+  p /= sum;
+  return {top, std::log(sum)};
+}
+
+// Row c belongs to class c, whatever their number.
+const Matrix& common_normals() {
+  static const Matrix all = [] {
+    Matrix z(kMostByDraws, kPairs);
+    for (Index c = 0; c < kMostByDraws; ++c) {
+      Vector row(kPairs);
+      Rng(kSeed, "softmax", static_cast<std::uint64_t>(c)).fill_normal(row);
+      z.row(c) = row;
+    }
+    return z;
+  }();
+  return all;
+}
+
+class Softmax final : public CoupledLikelihood {
+ public:
+  std::unique_ptr<Likelihood> clone() const override { return std::make_unique<Softmax>(*this); }
+  std::string text() const override { return "softmax"; }
+  bool is_binary() const override { return true; }
+  std::string fault(double y) const override { return detail::binary_fault(y); }
+
+  double row_log_density(ConstVectorView y, ConstVectorView f) const override {
+    Vector p;
+    const auto sum = softmax(f, p);
+    return (y.dot(f) - sum.top) - sum.rest;
+  }
+
+  double row_derivatives(ConstVectorView y, ConstVectorView f, VectorView g,
+                         VectorView w) const override {
+    Vector p;
+    const auto sum = softmax(f, p);
+    g = y - p;
+    w = p;
+    return (y.dot(f) - sum.top) - sum.rest;
+  }
+
+  // With dp/df_k = W e_k,
+  //   dW/df_k = 1/2 (W e_k (e_k - p)' + (e_k - p) e_k'W) - p_k W,
+  // so tr(Sigma dW/df_k) = E_kk - (E'p)_k - p_k tr(E).
+  void curvature_slope(ConstVectorView f, ConstMatrixView e, VectorView out) const override {
+    Vector p;
+    softmax(f, p);
+    out = e.diagonal() - e.transpose() * p - e.trace() * p;
+  }
+
+  ClassProbabilities class_probabilities(ConstVectorView mean,
+                                         ConstMatrixView covariance) const override {
+    if (covariance.rows() != mean.size() || covariance.cols() != mean.size())
+      throw DimensionMismatch("softmax: rows of the covariance", covariance.rows(), "functions",
+                              mean.size());
+    if (mean.size() == 2) return of_difference(mean, covariance);
+    return mean.size() <= kMostByDraws ? by_draws(mean, covariance) : mean_field(mean, covariance);
+  }
+
+ private:
+  // P(class 1) = E sigma(f_1 - f_0); the rarer one is computed, so that both keep their digits.
+  static ClassProbabilities of_difference(ConstVectorView mean, ConstMatrixView covariance) {
+    const double difference = mean(1) - mean(0);
+    const double variance =
+        std::max(0.0, covariance(0, 0) + covariance(1, 1) - covariance(0, 1) - covariance(1, 0));
+    const auto logit = bernoulli_logit_info().make({});
+    const Index rarer = difference > 0 ? 0 : 1;
+    ClassProbabilities out{Vector(2)};
+    out.p(rarer) = logit->predictive(-std::abs(difference), variance).mean;
+    out.p(1 - rarer) = 1 - out.p(rarer);
+    return out;
+  }
+
+  static ClassProbabilities by_draws(ConstVectorView mean, ConstMatrixView covariance) {
+    const Index c = mean.size();
+    // A A' = covariance, which may be singular; a negative pivot is rounding.
+    const Eigen::LDLT<Matrix> ldlt(covariance);
+    const Matrix lower = ldlt.matrixL();
+    const Matrix scaled =
+        lower * Vector(ldlt.vectorD().cwiseMax(0).cwiseSqrt()).asDiagonal().toDenseMatrix();
+    const Matrix root = ldlt.transpositionsP().transpose() * scaled;
+    const auto& z = common_normals();
+    Vector sum = Vector::Zero(c), squares = Vector::Zero(c), step(c), up(c), down(c), both(c);
+    for (Index s = 0; s < kPairs; ++s) {
+      step.noalias() = root * z.col(s).head(c);
+      softmax(mean + step, up);
+      softmax(mean - step, down);
+      both = 0.5 * (up + down);
+      sum += both;
+      squares += both.cwiseAbs2();
+    }
+    constexpr auto count = static_cast<double>(kPairs);
+    const Vector average = sum / count;
+    const Vector variance = (squares / count - average.cwiseAbs2()).cwiseMax(0);
+    return {average / average.sum(), std::sqrt(variance.maxCoeff() / (count - 1))};
+  }
+
+  // 1 / sum_d exp(-(m_c - m_d) / sqrt(1 + pi/8 var(f_c - f_d))), normalised.
+  static ClassProbabilities mean_field(ConstVectorView mean, ConstMatrixView covariance) {
+    const Index c = mean.size();
+    ClassProbabilities out{Vector(c), std::nullopt};
+    Vector logs(c);
+    for (Index k = 0; k < c; ++k) {
+      const Vector variance =
+          (covariance.diagonal().array() + covariance(k, k) - 2 * covariance.col(k).array())
+              .cwiseMax(0);
+      logs = (mean.array() - mean(k)) / (1 + std::numbers::pi / 8 * variance.array()).sqrt();
+      const double top = logs.maxCoeff();
+      out.p(k) = -top - std::log((logs.array() - top).exp().sum());
+    }
+    const Vector unnormalised = out.p;
+    softmax(unnormalised, out.p);
+    return out;
+  }
+};
+
+}  // namespace
+
+LikelihoodInfo softmax_info() {
+  return {.name = "softmax",
+          .summary = "classes that compete, one latent function each",
+          .make = [](std::string_view options) -> std::unique_ptr<Likelihood> {
+            detail::refuse_options("softmax", options);
+            return std::make_unique<Softmax>();
+          }};
+}
+
+}  // namespace mercer::likelihoods
