@@ -48,10 +48,10 @@
 #include "mercer/inference/laplace_gradient.hpp"  // by solves only
 #include "mercer/inference/laplace_system.hpp"    // I + W^1/2 K W^1/2
 #include "mercer/inference/mean_function.hpp"
-#include "mercer/inference/noise.hpp"     // of each row; what merging takes away
-#include "mercer/inference/pathwise.hpp"  // draws from the posterior that are functions
-#include "mercer/inference/problem.hpp"   // kernel, mean and likelihood
-#include "mercer/inference/speeds.hpp"    // from flops and products to seconds
+#include "mercer/inference/observations.hpp"  // of each row; what merging takes away
+#include "mercer/inference/pathwise.hpp"      // draws from the posterior that are functions
+#include "mercer/inference/problem.hpp"       // kernel, mean and likelihood
+#include "mercer/inference/speeds.hpp"        // from flops and products to seconds
 #include "mercer/inference/system.hpp"
 
 // likelihoods: how y follows from f.

@@ -52,11 +52,12 @@ Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
 }
 
 Evidence exact_evidence(const Problem& problem, const Observations& data, bool with_gradient) {
-  const auto& [x, y, noise, replicates] = data;
-  const Index n = x.rows();
-  if (y.size() != n)
-    throw DimensionMismatch("evidence: length of y", y.size(), "number of points", n);
-  const linalg::Diagonal d = noise.at(problem.noise());
+  const Matrix& x = data.x;
+  const Index n = data.size();
+  if (data.y.size() != n)
+    throw DimensionMismatch("evidence: length of y", data.y.size(), "number of points", n);
+  const ConstVectorView y = data.target();
+  const linalg::Diagonal d = data.noise.at(problem.noise());
   d.require_size(n, "evidence");
   Matrix h(n, n);
   operators::dense_matrix(problem.kernel, x, h);
@@ -68,12 +69,12 @@ Evidence exact_evidence(const Problem& problem, const Observations& data, bool w
   solves << y, basis;
   factor.solve_in_place(solves);
   const Weights weights = combine_solves(solves, basis);
-  const Vector residual = basis.cols() > 0 ? Vector(y - basis * weights.beta) : y;
+  const Vector residual = basis.cols() > 0 ? Vector(y - basis * weights.beta) : Vector(y);
 
   Evidence out;
   out.value = -0.5 * residual.dot(weights.w) - 0.5 * factor.log_det() -
               0.5 * static_cast<double>(n) * std::log(2 * std::numbers::pi) +
-              replicates.log_likelihood(problem.noise());
+              data.replicates.log_likelihood(problem.noise());
   if (!with_gradient) return out;
 
   // dL/dtheta_p = 1/2 sum_ij (w w' - H^-1)_ij dH_ij/dtheta_p
@@ -82,11 +83,11 @@ Evidence exact_evidence(const Problem& problem, const Observations& data, bool w
   out.gradient.resize(problem.kernel.num_parameters() + 1);
   operators::weighted_gradient(problem.kernel, x, s,
                                out.gradient.head(problem.kernel.num_parameters()));
-  const linalg::Diagonal slope = noise.slope(problem.noise());
+  const linalg::Diagonal slope = data.noise.slope(problem.noise());
   double& by_noise = out.gradient(out.gradient.size() - 1);
   by_noise = slope.uniform() ? slope(0) * s.trace() : s.diagonal().dot(slope.vector(n));
   out.gradient *= 0.5;
-  by_noise += replicates.slope(problem.noise());
+  by_noise += data.replicates.slope(problem.noise());
   return out;
 }
 

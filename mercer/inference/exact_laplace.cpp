@@ -54,7 +54,7 @@ struct ExactLaplace::Last {
   Matrix a, f, beta;
 };
 
-ExactLaplace::ExactLaplace(const LaplaceData& data, const NewtonOptions& options)
+ExactLaplace::ExactLaplace(const Observations& data, const NewtonOptions& options)
     : data_(data), options_(options) {}
 ExactLaplace::~ExactLaplace() = default;
 
@@ -155,7 +155,7 @@ Vector ExactLaplace::gradient_of(const Problem& problem, const LaplaceMode& mode
   return gradient;
 }
 
-LaplaceEvidence exact_laplace(const Problem& problem, const LaplaceData& data, bool with_gradient,
+LaplaceEvidence exact_laplace(const Problem& problem, const Observations& data, bool with_gradient,
                               const NewtonOptions& options, LaplaceMode start) {
   ExactLaplace exact(data, options);
   if (start.a.size() > 0) exact.start_at(std::move(start.a));

@@ -20,7 +20,7 @@ struct LaplaceEvidence {
 /// with the last factor as a preconditioner. The data must outlive it.
 class ExactLaplace {
  public:
-  explicit ExactLaplace(const LaplaceData& data, const NewtonOptions& options = {});
+  explicit ExactLaplace(const Observations& data, const NewtonOptions& options = {});
   ~ExactLaplace();
 
   /// Throws NotPositiveDefinite where the mode is not found; what was before stays as it is.
@@ -41,7 +41,7 @@ class ExactLaplace {
   LaplaceMode mode_of(const Problem& problem);
   Vector gradient_of(const Problem& problem, const LaplaceMode& mode);
 
-  const LaplaceData& data_;
+  const Observations& data_;
   NewtonOptions options_;
   std::unique_ptr<DenseLaplaceSystem> system_;
   std::unique_ptr<Last> last_;
@@ -50,7 +50,7 @@ class ExactLaplace {
 };
 
 /// One alone, from `start` (its a; zero when empty).
-LaplaceEvidence exact_laplace(const Problem& problem, const LaplaceData& data, bool with_gradient,
+LaplaceEvidence exact_laplace(const Problem& problem, const Observations& data, bool with_gradient,
                               const NewtonOptions& options = {}, LaplaceMode start = {});
 
 double exact_laplace_bytes(Index n, Index functions);

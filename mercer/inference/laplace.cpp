@@ -28,7 +28,7 @@ struct Local {
   Matrix step_w;  // what Newton's method goes by: the observed curvature, where it is positive
 };
 
-Local evaluate(const Problem& problem, const LaplaceData& data, const Matrix& f) {
+Local evaluate(const Problem& problem, const Observations& data, const Matrix& f) {
   const Index n = f.rows(), c = f.cols();
   Local out{Vector::Zero(c), Matrix(n, c), Matrix(n, c), Matrix(n, c)};
   for (Index j = 0; j < c; ++j)
@@ -43,7 +43,7 @@ Local evaluate(const Problem& problem, const LaplaceData& data, const Matrix& f)
   return out;
 }
 
-double log_density(const Problem& problem, const LaplaceData& data, Index j, ConstVectorView f) {
+double log_density(const Problem& problem, const Observations& data, Index j, ConstVectorView f) {
   double sum = 0;
   for (Index i = 0; i < f.size(); ++i)
     sum += data.weight_of(i) * problem.likelihood->log_density(data.y(i, j), f(i)).value;
@@ -65,7 +65,7 @@ Vector column_dots(const Matrix& a, const Matrix& b) {
 
 class Newton {
  public:
-  Newton(const Problem& problem, const LaplaceData& data, LaplaceSystem& system,
+  Newton(const Problem& problem, const Observations& data, LaplaceSystem& system,
          const NewtonOptions& options)
       : problem_(problem),
         data_(data),
@@ -97,7 +97,7 @@ class Newton {
   bool move(Index j);
 
   const Problem& problem_;
-  const LaplaceData& data_;
+  const Observations& data_;
   LaplaceSystem& system_;
   const NewtonOptions& options_;
   double solve_tolerance_;  // tightened where directions turn out poor
@@ -387,30 +387,18 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
 
 }  // namespace
 
-LaplaceData LaplaceData::rows(std::span<const Index> which) const {
-  LaplaceData out{Matrix(static_cast<Index>(which.size()), x.cols()),
-                  Matrix(static_cast<Index>(which.size()), y.cols()), offset,
-                  Vector(weight.size() > 0 ? static_cast<Index>(which.size()) : 0)};
-  for (std::size_t i = 0; i < which.size(); ++i) {
-    out.x.row(static_cast<Index>(i)) = x.row(which[i]);
-    out.y.row(static_cast<Index>(i)) = y.row(which[i]);
-    if (weight.size() > 0) out.weight(static_cast<Index>(i)) = weight(which[i]);
-  }
-  return out;
-}
-
-LaplaceMode find_mode(const Problem& problem, const LaplaceData& data, LaplaceSystem& system,
+LaplaceMode find_mode(const Problem& problem, const Observations& data, LaplaceSystem& system,
                       LaplaceMode start, const NewtonOptions& options, const Observer& observer) {
   if (data.y.rows() != data.x.rows())
     throw DimensionMismatch("laplace: rows of y", data.y.rows(), "points", data.x.rows());
-  if (data.weight.size() != 0 && data.weight.size() != data.y.rows())
-    throw DimensionMismatch("laplace: weights", data.weight.size(), "rows", data.y.rows());
+  if (data.noise.weight.size() != 0 && data.noise.weight.size() != data.y.rows())
+    throw DimensionMismatch("laplace: weights", data.noise.weight.size(), "rows", data.y.rows());
   if (data.offset.size() != data.y.cols())
     throw DimensionMismatch("laplace: offsets", data.offset.size(), "functions", data.y.cols());
   return Newton(problem, data, system, options).run(std::move(start), observer);
 }
 
-TrendPart::TrendPart(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode)
+TrendPart::TrendPart(const Problem& problem, const Observations& data, const LaplaceMode& mode)
     : mode_(mode),
       basis_(problem.basis(data.x)),
       t_(Matrix::Zero(basis_.cols(), data.functions())) {}
@@ -426,7 +414,7 @@ void TrendPart::add_to(Index j, VectorView ks) const {
   if (basis_.cols() > 0) ks += basis_ * t_.col(j);
 }
 
-ModeSlopes mode_slopes(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode) {
+ModeSlopes mode_slopes(const Problem& problem, const Observations& data, const LaplaceMode& mode) {
   const Index n = data.size(), c = data.functions();
   ModeSlopes out{Matrix(n, c), Matrix(n, c)};
   for (Index j = 0; j < c; ++j)
@@ -440,8 +428,8 @@ ModeSlopes mode_slopes(const Problem& problem, const LaplaceData& data, const La
   return out;
 }
 
-Vector likelihood_gradient(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode,
-                           ConstMatrixView sigma_w, ConstMatrixView ks) {
+Vector likelihood_gradient(const Problem& problem, const Observations& data,
+                           const LaplaceMode& mode, ConstMatrixView sigma_w, ConstMatrixView ks) {
   const Index count = problem.likelihood->log_parameters().size();
   Vector out = Vector::Zero(count);
   std::vector<likelihoods::ParameterSlope> slopes(static_cast<std::size_t>(count));

@@ -19,21 +19,10 @@
 #include <memory>
 
 #include "mercer/inference/laplace_system.hpp"
+#include "mercer/inference/observations.hpp"
 #include "mercer/inference/problem.hpp"
 
 namespace mercer::inference {
-
-/// N points; a column of y for every latent function.
-struct LaplaceData {
-  Matrix x;            // N x d
-  Matrix y;            // N x C
-  Vector offset;       // C: f = K a + offset
-  Vector weight = {};  // N: so often was each row observed; empty: once
-  Index size() const { return x.rows(); }
-  Index functions() const { return y.cols(); }
-  double weight_of(Index row) const { return weight.size() > 0 ? weight(row) : 1.0; }
-  LaplaceData rows(std::span<const Index> which) const;
-};
 
 struct NewtonOptions {
   double tolerance = 1e-6;  // of the latent mean, by the bound above (absolute: f is of order 1)
@@ -76,7 +65,7 @@ struct LaplaceMode {
 /// kernel's mode). On return the system's curvature is that of the mode.
 /// The observer is told the bound after every step, and the residual within one; the number is that
 /// of the step.
-LaplaceMode find_mode(const Problem& problem, const LaplaceData& data, LaplaceSystem& system,
+LaplaceMode find_mode(const Problem& problem, const Observations& data, LaplaceSystem& system,
                       LaplaceMode start, const NewtonOptions& options,
                       const Observer& observer = {});
 
@@ -86,14 +75,14 @@ struct ModeSlopes {
   Matrix curvature_ratio;  // (dW/df) / W
   bool implicit = false;   // W depends on f
 };
-ModeSlopes mode_slopes(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode);
+ModeSlopes mode_slopes(const Problem& problem, const Observations& data, const LaplaceMode& mode);
 
 /// What a mean adds to the implicit part of a gradient. Its beta moves with the hyperparameters as
 /// well: s becomes s - R A t with t = M^-1 A's, and K s of that gets A t on top. Nothing without a
 /// mean. The mode must outlive it.
 class TrendPart {
  public:
-  TrendPart(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode);
+  TrendPart(const Problem& problem, const Observations& data, const LaplaceMode& mode);
   /// s of function j; then K s of it.
   void project(Index j, VectorView s);
   void add_to(Index j, VectorView ks) const;
@@ -106,7 +95,7 @@ class TrendPart {
 /// The part of the gradient that belongs to the likelihood's own parameters:
 ///   sum d log p - 1/2 sum Sigma_jj dW_j + (K s)'dg,
 /// with Sigma_jj W_j and K s given, N x C.
-Vector likelihood_gradient(const Problem& problem, const LaplaceData& data, const LaplaceMode& mode,
-                           ConstMatrixView sigma_w, ConstMatrixView ks);
+Vector likelihood_gradient(const Problem& problem, const Observations& data,
+                           const LaplaceMode& mode, ConstMatrixView sigma_w, ConstMatrixView ks);
 
 }  // namespace mercer::inference

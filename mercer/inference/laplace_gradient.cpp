@@ -28,7 +28,7 @@ Matrix over_probes(const Eigen::MatrixBase<Derived>& m, Index functions, const V
 
 class Estimator {
  public:
-  Estimator(const Problem& problem, const LaplaceData& data, IterativeLaplaceSystem& system,
+  Estimator(const Problem& problem, const Observations& data, IterativeLaplaceSystem& system,
             const LaplaceMode& mode, double tolerance)
       : problem_(problem),
         data_(data),
@@ -46,7 +46,7 @@ class Estimator {
 
  private:
   const Problem& problem_;
-  const LaplaceData& data_;
+  const Observations& data_;
   IterativeLaplaceSystem& system_;
   const LaplaceMode& mode_;
   ModeSlopes slopes_;
@@ -124,7 +124,7 @@ Vector Estimator::exact_part() const {
 
 }  // namespace
 
-LaplaceGradient::LaplaceGradient(const LaplaceData& data, LaplaceEstimatorOptions options)
+LaplaceGradient::LaplaceGradient(const Observations& data, LaplaceEstimatorOptions options)
     : data_(data), options_(std::move(options)) {
   validate(options_);
 }

@@ -41,7 +41,7 @@ struct LaplaceEstimate {
 class LaplaceGradient {
  public:
   /// The data must outlive this.
-  LaplaceGradient(const LaplaceData& data, LaplaceEstimatorOptions options);
+  LaplaceGradient(const Observations& data, LaplaceEstimatorOptions options);
   ~LaplaceGradient();
 
   /// `tolerance` is relative for the solves and absolute for the mode's bound.
@@ -59,7 +59,7 @@ class LaplaceGradient {
   void resume(State state) { state_ = std::move(state); }
 
  private:
-  const LaplaceData& data_;
+  const Observations& data_;
   LaplaceEstimatorOptions options_;
   State state_;
 };

@@ -83,7 +83,7 @@ Certificate certify(const inference::Problem& problem, const linalg::Diagonal& n
                     const inference::Weights& weights, const inference::Observations& data,
                     double target_sd) {
   const Matrix& x = data.x;
-  const Vector& y = data.y;
+  const ConstVectorView y = data.target();
   const Matrix basis = problem.basis(x);
   const operators::TiledOperator k(problem.kernel, x, operators::Precision::float64);
   Vector r(y.size());

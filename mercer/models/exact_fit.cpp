@@ -36,7 +36,7 @@ class ExactFit final : public FitMethod {
     auto scaled = scale(data, options.standardize);
     scaling = std::move(scaled.scaling);
     rows_ = std::move(scaled.data);
-    start = start_problem(options.method, data.schema, rows_.x, rows_.y);
+    start = start_problem(options.method, data.schema, rows_.x, rows_.target());
     start.trend_left_out = inference::dependent_inputs(start.mean, rows_.x);
     const bool by_kernel_cg = options.method.solver == "kcg";
     if (by_kernel_cg && !rows_.noise.at(1.0).uniform())

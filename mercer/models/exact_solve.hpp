@@ -1,7 +1,7 @@
 // The systems of exact inference: H = K + D solved for the target and for the columns of a trend.
 #pragma once
 
-#include "mercer/inference/noise.hpp"
+#include "mercer/inference/observations.hpp"
 #include "mercer/inference/problem.hpp"
 #include "mercer/inference/system.hpp"
 #include "mercer/models/progress.hpp"

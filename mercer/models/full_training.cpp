@@ -209,7 +209,7 @@ approximations::VecchiaEvidence Learner::surrogate(ConstVectorView theta) {
   const Vector noise = data_.noise.at(problem_.noise()).vector(n);
   const Vector slope = data_.noise.slope(problem_.noise()).vector(n);
   ++out_.surrogate_evaluations;
-  auto out = vecchia_->evaluate({problem_.kernel, noise, slope, data_.y, basis_});
+  auto out = vecchia_->evaluate({problem_.kernel, noise, slope, data_.target(), basis_});
   out_.raised_conditionals = std::max(out_.raised_conditionals, out.raised);
   // What merging took away is known exactly; of the information, its mean.
   out.value += data_.replicates.log_likelihood(problem_.noise());
@@ -417,7 +417,7 @@ double surrogate_likelihood(const inference::Problem& problem, const inference::
       problem.kernel, noise, data.x, {.neighbours = surrogate_neighbours(n), .seed = seed});
   const Vector slope = data.noise.slope(problem.noise()).vector(n);
   const auto evidence = vecchia.evaluate(
-      {problem.kernel, noise.vector(n), slope, data.y, problem.basis(data.x)}, false);
+      {problem.kernel, noise.vector(n), slope, data.target(), problem.basis(data.x)}, false);
   return evidence.value + data.replicates.log_likelihood(problem.noise());
 }
 

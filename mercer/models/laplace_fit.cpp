@@ -88,7 +88,7 @@ std::unique_ptr<inference::LaplaceSystem> make_system(const inference::Problem& 
 // Kernel conjugate gradients: the same mode, in the function space. A gap of g above the least loss
 // is a distance of at most sqrt(2 g) in the norm of that space.
 inference::LaplaceMode kernel_cg_mode(const inference::Problem& problem,
-                                      const inference::LaplaceData& data,
+                                      const inference::Observations& data,
                                       const inference::SystemChoice& choice, double tolerance,
                                       const ProgressCallback& progress, StopReason& stop,
                                       int& iterations) {
@@ -146,10 +146,10 @@ data::Scaling laplace_scaling(const data::Dataset& data, const FitOptions& optio
 }
 
 // Inputs, targets and offsets on the scale the model works on.
-inference::LaplaceData laplace_data(const data::Dataset& data, const Classes& classes,
-                                    const likelihoods::Likelihood& likelihood,
-                                    const data::Scaling& scaling) {
-  inference::LaplaceData out;
+inference::Observations laplace_data(const data::Dataset& data, const Classes& classes,
+                                     const likelihoods::Likelihood& likelihood,
+                                     const data::Scaling& scaling) {
+  inference::Observations out;
   out.x = data.inputs;
   scaling.scale_inputs(out.x);
   if (classes.count() > 0) {
@@ -160,7 +160,7 @@ inference::LaplaceData laplace_data(const data::Dataset& data, const Classes& cl
     out.y = y;
   }
   check_noise_columns(data.noise, data.size());
-  out.weight = data.noise.count;
+  out.noise.weight = data.noise.count;
   out.offset.resize(out.y.cols());
   for (Index c = 0; c < out.y.cols(); ++c) out.offset(c) = likelihood.offset(out.y.col(c));
   return out;
@@ -168,7 +168,7 @@ inference::LaplaceData laplace_data(const data::Dataset& data, const Classes& cl
 
 // The noise that the systems K + W^-1 will have, by the curvatures at the offset: 4 for classes.
 double expected_noise(const likelihoods::Likelihood& likelihood,
-                      const inference::LaplaceData& rows) {
+                      const inference::Observations& rows) {
   double sum = 0;
   for (Index c = 0; c < rows.functions(); ++c)
     for (Index i = 0; i < rows.size(); ++i)
@@ -217,7 +217,7 @@ class LaplaceFit final : public FitMethod {
   LikelihoodValue evidence(const Found& found, const ProgressCallback& progress) const;
 
   MethodOptions options_;
-  inference::LaplaceData rows_;
+  inference::Observations rows_;
   inference::LaplaceMode mode_;  // where the next one is looked for from
 };
 

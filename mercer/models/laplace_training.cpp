@@ -38,7 +38,7 @@ inference::NewtonOptions exact_newton() { return {.tolerance = 1e-4, .solve_tole
 
 class Trainer {
  public:
-  Trainer(const inference::Problem& start, const inference::LaplaceData& data, const Plan& plan,
+  Trainer(const inference::Problem& start, const inference::Observations& data, const Plan& plan,
           const LearnRequest& request)
       : problem_(start),
         data_(data),
@@ -58,13 +58,13 @@ class Trainer {
  private:
   // The problem on these rows: on fewer more inputs may depend on each other, and a linear mean
   // must do without them.
-  inference::Problem problem_on(const inference::LaplaceData& rows) const {
+  inference::Problem problem_on(const inference::Observations& rows) const {
     auto problem = problem_;
     if (rows.size() < data_.size())
       problem.trend_left_out = inference::dependent_inputs(problem.mean, rows.x);
     return problem;
   }
-  inference::LaplaceData rows(Index count) const {
+  inference::Observations rows(Index count) const {
     return count >= data_.size()
                ? data_
                : data_.rows(std::span(order_).first(static_cast<std::size_t>(count)));
@@ -80,13 +80,13 @@ class Trainer {
     Matrix a;        // where to look for the first mode from
     Matrix hessian;  // per entry of y
   };
-  optim::Objective objective(const inference::LaplaceData& rows, inference::ExactLaplace& exact,
+  optim::Objective objective(const inference::Observations& rows, inference::ExactLaplace& exact,
                              inference::Problem& problem);
-  optim::MinimizeResult climb(const inference::LaplaceData& rows, const Vector& start,
+  optim::MinimizeResult climb(const inference::Observations& rows, const Vector& start,
                               const std::string& stage, const Hint& hint);
-  Matrix hessian(const inference::LaplaceData& rows, const Vector& theta);
-  Matrix mode_from(const inference::LaplaceData& few, Index more, const Vector& theta);
-  Hint hint_from(const inference::LaplaceData& few, Index more, const Vector& theta);
+  Matrix hessian(const inference::Observations& rows, const Vector& theta);
+  Matrix mode_from(const inference::Observations& few, Index more, const Vector& theta);
+  Hint hint_from(const inference::Observations& few, Index more, const Vector& theta);
   [[noreturn]] void interrupted();
   Vector learn_exactly();
   void learn_by_solves(const Vector& start);
@@ -100,7 +100,7 @@ class Trainer {
   void tell(ConstVectorView theta);
 
   inference::Problem problem_;
-  const inference::LaplaceData& data_;
+  const inference::Observations& data_;
   const Plan& plan_;
   const TrainOptions& options_;
   std::uint64_t seed_, identity_;
@@ -162,7 +162,7 @@ void Trainer::tell(ConstVectorView theta) {
 
 // Minus the log evidence of these rows, per entry of y; answered from the checkpoint as far as that
 // goes. What is returned uses `exact` and `problem`.
-optim::Objective Trainer::objective(const inference::LaplaceData& rows,
+optim::Objective Trainer::objective(const inference::Observations& rows,
                                     inference::ExactLaplace& exact, inference::Problem& problem) {
   const double share = 1 / static_cast<double>(rows.y.size());
   ++climb_;
@@ -191,7 +191,7 @@ void Trainer::interrupted() {
   throw Interrupted(interrupted_text(options_.checkpoint, log_.evaluations().size()));
 }
 
-optim::MinimizeResult Trainer::climb(const inference::LaplaceData& rows, const Vector& start,
+optim::MinimizeResult Trainer::climb(const inference::Observations& rows, const Vector& start,
                                      const std::string& stage, const Hint& hint) {
   auto problem = problem_on(rows);
   inference::ExactLaplace exact(rows, exact_newton());
@@ -234,7 +234,7 @@ optim::MinimizeResult Trainer::climb(const inference::LaplaceData& rows, const V
 }
 
 // By differences of the gradient; empty where it cannot be had.
-Matrix Trainer::hessian(const inference::LaplaceData& rows, const Vector& theta) {
+Matrix Trainer::hessian(const inference::Observations& rows, const Vector& theta) {
   const Index p = theta.size();
   auto problem = problem_on(rows);
   inference::ExactLaplace exact(rows, exact_newton());
@@ -262,7 +262,7 @@ Matrix Trainer::hessian(const inference::LaplaceData& rows, const Vector& theta)
 }
 
 // The functions of few rows, as a of more; empty where they cannot be had.
-Matrix Trainer::mode_from(const inference::LaplaceData& few, Index more, const Vector& theta) {
+Matrix Trainer::mode_from(const inference::Observations& few, Index more, const Vector& theta) {
   auto problem = problem_on(few);
   problem.set_log_parameters(theta);
   Matrix a = Matrix::Zero(more, few.functions());
@@ -281,7 +281,7 @@ Matrix Trainer::mode_from(const inference::LaplaceData& few, Index more, const V
 }
 
 // What few rows say to the climb on more: where their functions lie, and how the evidence bends.
-Trainer::Hint Trainer::hint_from(const inference::LaplaceData& few, Index more,
+Trainer::Hint Trainer::hint_from(const inference::Observations& few, Index more,
                                  const Vector& theta) {
   Hint hint;
   hint.a = mode_from(few, more, theta);
@@ -492,7 +492,7 @@ LaplaceTraining Trainer::run() {
 
 }  // namespace
 
-LaplaceTraining train_laplace(const inference::Problem& start, const inference::LaplaceData& data,
+LaplaceTraining train_laplace(const inference::Problem& start, const inference::Observations& data,
                               const Plan& plan, const LearnRequest& request) {
   return Trainer(start, data, plan, request).run();
 }

@@ -28,7 +28,7 @@ struct LaplaceTraining {
 Plan plan_laplace(const kernels::Kernel& kernel, double noise, ConstMatrixView x, Index functions,
                   const MethodOptions& method, const TrainOptions& train);
 
-LaplaceTraining train_laplace(const inference::Problem& start, const inference::LaplaceData& data,
+LaplaceTraining train_laplace(const inference::Problem& start, const inference::Observations& data,
                               const Plan& plan, const LearnRequest& request);
 
 }  // namespace mercer::models

@@ -74,7 +74,7 @@ Quadratic quadratic_term(const inference::Problem& problem, const inference::Obs
                          const inference::Weights& weights, const linalg::LinearOperator& k,
                          const linalg::Diagonal& noise) {
   const Matrix basis = problem.basis(data.x);
-  const Vector z = basis.cols() > 0 ? Vector(data.y - basis * weights.beta) : data.y;
+  const Vector z = basis.cols() > 0 ? Vector(data.y - basis * weights.beta) : Vector(data.y);
   Matrix r(data.size(), 1);
   k.apply(weights.w, r);
   r = z - r;

@@ -19,8 +19,7 @@ inference::Observations merge_replicates(inference::Observations data) {
   const auto m = static_cast<Index>(kept.size());
   if (m == n) return data;
 
-  const Vector weight = data.noise.share.size() > 0 ? Vector(data.noise.share.cwiseInverse())
-                                                    : Vector(Vector::Ones(n));
+  const Vector weight = data.noise.weight.size() > 0 ? data.noise.weight : Vector(Vector::Ones(n));
   auto out = data.rows(kept);
   Vector total = Vector::Zero(m), moved = total;
   inference::Replicates gone{Vector::Constant(m, -1), Vector::Zero(m), Vector::Zero(m)};
@@ -37,7 +36,7 @@ inference::Observations merge_replicates(inference::Observations data) {
     gone.squares(i) += weight(j) * std::pow(data.y(j) - out.y(i), 2);
   }
   gone.log_det.array() += total.array().log();
-  out.noise.share = total.cwiseInverse();
+  out.noise.weight = std::move(total);
   out.replicates = std::move(gone);
   return out;
 }

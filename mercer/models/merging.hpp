@@ -1,11 +1,12 @@
 // Rows with the same inputs become one row at their mean, with less noise: the same posterior and,
-// through Replicates, the same likelihood, from fewer rows (inference/noise.hpp has the formulas).
+// through Replicates, the same likelihood, from fewer rows (inference/observations.hpp has the
+// formulas).
 //   Cost: O(N d), by a hash of the rows.
 //   When not: rows with known noise are left as they are. Their noise variances are not in
 //           proportion when s2 changes, so that no one weighted mean serves all s2.
 #pragma once
 
-#include "mercer/inference/noise.hpp"
+#include "mercer/inference/observations.hpp"
 
 namespace mercer::models {
 

@@ -57,9 +57,10 @@ ScaledData scale(const data::Dataset& data, bool standardize) {
   out.scaling = standardize ? data::fit_scaling(data.inputs, data.target)
                             : data::Scaling::identity(data.inputs.cols());
   out.data.x = data.inputs;
-  out.data.y = data.target;
+  Vector y = data.target;
   out.scaling.scale_inputs(out.data.x);
-  out.scaling.scale_target(out.data.y);
+  out.scaling.scale_target(y);
+  out.data.y = std::move(y);
   check_noise_columns(data.noise, data.size());
   out.data.noise = row_noise(data.noise, out.scaling);
   return out;
@@ -67,7 +68,7 @@ ScaledData scale(const data::Dataset& data, bool standardize) {
 
 inference::RowNoise row_noise(const data::NoiseColumns& columns, const data::Scaling& scaling) {
   inference::RowNoise noise;
-  if (columns.count.size() > 0) noise.share = columns.count.cwiseInverse();
+  noise.weight = columns.count;
   if (columns.variance.size() > 0) noise.known = columns.variance / std::pow(scaling.target_sd, 2);
   return noise;
 }

@@ -3,7 +3,7 @@
 
 #include "mercer/data/dataset.hpp"
 #include "mercer/data/scaling.hpp"
-#include "mercer/inference/noise.hpp"
+#include "mercer/inference/observations.hpp"
 #include "mercer/inference/problem.hpp"
 #include "mercer/models/options.hpp"
 

@@ -14,7 +14,7 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
   if (options.method.mean != "zero")
     throw InvalidArgument("solve is one system H a = y without a mean; leave --mean out");
   const auto [scaling, rows] = scale(data, options.standardize);
-  const auto problem = start_problem(options.method, data.schema, rows.x, rows.y);
+  const auto problem = start_problem(options.method, data.schema, rows.x, rows.target());
   SolveOutcome out;
   out.plan = make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(), rows.x,
                        options.method, options.train, PlanFor::solve);

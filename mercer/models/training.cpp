@@ -102,7 +102,7 @@ void Trainer::set_bounds() {
       upper(i) = start(i) + 0.5 * kLogBound;
     }
   }
-  const Vector& y = data_.y;
+  const ConstVectorView y = data_.target();
   const double target_variance = std::max((y.array() - y.mean()).square().mean(), 1e-300);
   lower(p - 1) = std::min(std::log(kLeastNoise * target_variance), start(p - 1) - 1);
   problem_.kernel.narrow_to_limits(lower, upper);

@@ -42,7 +42,7 @@ class Comparison {
              const models::ProgressCallback& progress)
       : options_(options), progress_(progress), scaled_(models::scale(rows, options.standardize)) {
     const auto problem =
-        models::start_problem(options.method, rows.schema, scaled_.data.x, scaled_.data.y);
+        models::start_problem(options.method, rows.schema, scaled_.data.x, scaled_.data.target());
     kernel_ = std::make_unique<kernels::Kernel>(problem.kernel);
     kernel_->set_all_variances(options.method.signal_variance.value_or(1.0));
     const auto scales = kernel_->is_lengthscale();

@@ -47,7 +47,8 @@ class EvidenceLaw : public ::testing::TestWithParam<std::tuple<const char*, Mean
     const Noise noise = std::get<2>(GetParam());
     Matrix u(n, 2);
     Rng(6, "evidence noise").fill_uniform(u);
-    if (noise == Noise::shares || noise == Noise::both) out.noise.share = u.col(0).array() + 0.1;
+    if (noise == Noise::shares || noise == Noise::both)
+      out.noise.weight = (u.col(0).array() + 0.1).inverse();
     if (noise == Noise::known || noise == Noise::both) out.noise.known = u.col(1);
     return out;
   }
@@ -116,7 +117,8 @@ TEST(ExactEvidence, ShapesMustAgree) {
   const Problem problem{kernels::Kernel::parse("rbf", 2), 0.1, MeanKind::zero};
   EXPECT_THROW(exact_evidence(problem, {Matrix::Zero(3, 2), Vector::Zero(4)}, false),
                DimensionMismatch);
-  const Observations few_shares{Matrix::Zero(3, 2), Vector::Zero(3), {.share = Vector::Ones(2)}};
+  const Observations few_shares{
+      Matrix::Zero(3, 2), Vector::Zero(3), {}, {.weight = Vector::Ones(2)}};
   EXPECT_THROW(exact_evidence(problem, few_shares, false), DimensionMismatch);
 }
 

@@ -15,9 +15,9 @@ namespace {
 
 constexpr MeanKind kMeans[] = {MeanKind::constant, MeanKind::linear};
 
-LaplaceData make_data(const std::string& likelihood, Index n, Index functions = 1) {
+Observations make_data(const std::string& likelihood, Index n, Index functions = 1) {
   const auto l = likelihoods::make(likelihood);
-  LaplaceData out{Matrix(n, 2), Matrix(n, functions), Vector::Zero(functions)};
+  Observations out{Matrix(n, 2), Matrix(n, functions), Vector::Zero(functions)};
   Rng rng(12, "laplace mean");
   rng.fill_normal(out.x);
   for (Index j = 0; j < functions; ++j)
@@ -127,11 +127,11 @@ TEST_P(LaplaceMean, AWarmStartLeadsToTheSameMode) {
 // repeated data.
 TEST_P(LaplaceMean, WeightsAreRepeatedRows) {
   auto data = make_data(GetParam(), 30, 2);
-  LaplaceData repeated{Matrix(60, 2), Matrix(60, 2), data.offset};
-  data.weight.resize(30);
+  Observations repeated{Matrix(60, 2), Matrix(60, 2), data.offset};
+  data.noise.weight.resize(30);
   Index at = 0;
   for (Index i = 0; i < 30; ++i) {
-    data.weight(i) = 1 + static_cast<double>(i % 3);
+    data.noise.weight(i) = 1 + static_cast<double>(i % 3);
     for (Index copy = 0; copy < 1 + i % 3; ++copy, ++at) {
       repeated.x.row(at) = data.x.row(i);
       repeated.y.row(at) = data.y.row(i);

@@ -17,9 +17,9 @@ namespace {
 using testing::likelihood_names;
 using testing::observe;
 
-LaplaceData make_data(const std::string& likelihood, Index n, Index functions = 1) {
+Observations make_data(const std::string& likelihood, Index n, Index functions = 1) {
   const auto l = likelihoods::make(likelihood);
-  LaplaceData out{Matrix(n, 2), Matrix(n, functions), Vector::Zero(functions)};
+  Observations out{Matrix(n, 2), Matrix(n, functions), Vector::Zero(functions)};
   Rng rng(11, "laplace data");
   rng.fill_normal(out.x);
   for (Index j = 0; j < functions; ++j) {

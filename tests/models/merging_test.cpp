@@ -102,7 +102,7 @@ TEST(Merging, KeepsTheOrderOfFirstOccurrence) {
   const auto merged = merge_replicates({x, y});
   EXPECT_EQ(merged.x, (Matrix{{2.0}, {1.0}, {3.0}}));
   EXPECT_TRUE(merged.y.isApprox(Vector{{3.0, 5.5, 7.0}}, 1e-15));
-  EXPECT_TRUE(merged.noise.share.isApprox(Vector{{1.0 / 3, 0.5, 1.0}}, 1e-15));
+  EXPECT_TRUE(merged.noise.weight.isApprox(Vector{{3.0, 2.0, 1.0}}, 1e-15));
   EXPECT_EQ(merged.replicates.merged_rows(), 3);
   EXPECT_TRUE(merged.replicates.squares.isApprox(Vector{{14.0, 0.5, 0.0}}, 1e-14));
 }
@@ -113,7 +113,7 @@ TEST(Merging, LeavesAloneWhatDoesNotRepeatOrHasKnownNoise) {
   EXPECT_EQ(merge_replicates({x.topRows(2), y.head(2)}).replicates.merged_rows(), 0);
   EXPECT_TRUE(merge_replicates({x.topRows(2), y.head(2)}).noise.uniform());
   const inference::RowNoise known{.known = Vector::Ones(3)};
-  EXPECT_EQ(merge_replicates({x, y, known}).size(), 3);
+  EXPECT_EQ(merge_replicates({x, y, {}, known}).size(), 3);
 }
 
 // The likelihood of a part of the merged rows is that of all rows that went into it.

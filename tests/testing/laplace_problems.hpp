@@ -35,7 +35,7 @@ inline std::string test_name(const ::testing::TestParamInfo<std::string>& test) 
 
 /// The mean of many estimates of a gradient is the exact one, and their standard errors are those
 /// of their spread.
-inline void expect_unbiased(const inference::Problem& problem, const inference::LaplaceData& data,
+inline void expect_unbiased(const inference::Problem& problem, const inference::Observations& data,
                             const Vector& exact) {
   inference::LaplaceEstimatorOptions options;
   options.probes = 40;

@@ -1,6 +1,8 @@
-// The noise of the observations, row by row, and what is left of rows that were merged.
-//   The noise variance of row i is s2 share(i) + known(i): s2 is learned, `known` is measured, and
-//   a row that is the mean of c observations has the share 1/c.
+// What is learned from, for every likelihood: points, observations of one or several latent
+// functions, how often each row was observed, and what is left of rows that were merged.
+//   A row of weight c was observed c times. With Gaussian noise y is the mean of these, and its
+//   noise variance is s2/c + known: s2 is learned, `known` is measured. With every other likelihood
+//   each of the c observations was y, and the log density of the row counts c times.
 //
 // Rows j with the same inputs tell the process no more than one row at their weighted mean. With
 // noise s2 a_j, weights 1/a_j, C = sum_j 1/a_j and m of them,
@@ -16,11 +18,11 @@
 namespace mercer::inference {
 
 struct RowNoise {
-  Vector share = {};  // empty: 1 for all
-  Vector known = {};  // empty: 0 for all
+  Vector weight = {};  // observations that a row stands for; empty: 1 for all
+  Vector known = {};   // noise variance besides s2, Gaussian only; empty: 0 for all
 
-  bool uniform() const { return share.size() == 0 && known.size() == 0; }
-  /// The noise variances, and their derivatives by log s2.
+  bool uniform() const { return weight.size() == 0 && known.size() == 0; }
+  /// Gaussian: the noise variances, and their derivatives by log s2.
   linalg::Diagonal at(double s2) const;
   linalg::Diagonal slope(double s2) const;
   RowNoise rows(std::span<const Index> which) const;
@@ -40,14 +42,19 @@ struct Replicates {
   Replicates rows(std::span<const Index> which) const;
 };
 
-/// What is learned from, on the scale that the model works on.
+/// On the scale that the model works on.
 struct Observations {
-  Matrix x;  // N x d, a point in each row
-  Vector y;
+  Matrix x;            // N x d, a point in each row
+  Matrix y;            // N x C, a column for every latent function
+  Vector offset = {};  // C, a constant that is added to each function; empty: 0 for all
   RowNoise noise = {};
-  Replicates replicates = {};
+  Replicates replicates = {};  // with Gaussian noise only
 
-  Index size() const { return y.size(); }
+  Index size() const { return x.rows(); }
+  Index functions() const { return y.cols(); }
+  /// The observations of a single latent function.
+  ConstVectorView target() const { return y.col(0); }
+  double weight_of(Index row) const { return noise.weight.size() > 0 ? noise.weight(row) : 1.0; }
   /// With those that were merged into others.
   Index rows_before_merging() const { return size() + replicates.merged_rows(); }
   Observations rows(std::span<const Index> which) const;

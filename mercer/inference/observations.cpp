@@ -1,4 +1,4 @@
-#include "mercer/inference/noise.hpp"
+#include "mercer/inference/observations.hpp"
 
 #include <cmath>
 #include <numbers>
@@ -14,8 +14,8 @@ Vector part(const Vector& values, std::span<const Index> which) {
 }  // namespace
 
 linalg::Diagonal RowNoise::slope(double s2) const {
-  if (share.size() == 0) return s2;
-  return Vector(s2 * share);
+  if (weight.size() == 0) return s2;
+  return Vector(s2 * weight.cwiseInverse());
 }
 
 linalg::Diagonal RowNoise::at(double s2) const {
@@ -25,7 +25,7 @@ linalg::Diagonal RowNoise::at(double s2) const {
 }
 
 RowNoise RowNoise::rows(std::span<const Index> which) const {
-  return {part(share, which), part(known, which)};
+  return {part(weight, which), part(known, which)};
 }
 
 double Replicates::log_likelihood(double s2) const {
@@ -40,10 +40,15 @@ Replicates Replicates::rows(std::span<const Index> which) const {
 }
 
 Observations Observations::rows(std::span<const Index> which) const {
-  Matrix points(static_cast<Index>(which.size()), x.cols());
-  for (Index i = 0; i < points.rows(); ++i)
-    points.row(i) = x.row(which[static_cast<std::size_t>(i)]);
-  return {std::move(points), part(y, which), noise.rows(which), replicates.rows(which)};
+  const auto count = static_cast<Index>(which.size());
+  Observations out{Matrix(count, x.cols()), Matrix(count, y.cols()), offset, noise.rows(which),
+                   replicates.rows(which)};
+  for (Index i = 0; i < count; ++i) {
+    const Index from = which[static_cast<std::size_t>(i)];
+    out.x.row(i) = x.row(from);
+    out.y.row(i) = y.row(from);
+  }
+  return out;
 }
 
 }  // namespace mercer::inference
