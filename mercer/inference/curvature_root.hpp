@@ -47,8 +47,8 @@ class CurvatureRoot {
   void apply_transposed(ConstMatrixView v, MatrixView out) const;
   Matrix times(ConstMatrixView v) const;
   Matrix transposed_times(ConstMatrixView v) const;
-  /// U'v, N x t, and out += U t, where U, N C x N, has the q of every row: I - U U' = the product of
-  /// all I - q q'. Coupled functions only.
+  /// U'v, N x t, and out += U t, where U, N C x N, has the q of every row: I - U U' = the product
+  /// of all I - q q'. Coupled functions only.
   Matrix along(ConstMatrixView v) const;
   void add_along(double factor, ConstMatrixView t, MatrixView out) const;
 
