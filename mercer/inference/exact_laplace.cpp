@@ -216,16 +216,16 @@ LaplaceEvidence exact_laplace(const Problem& problem, const Observations& data, 
   return exact.evaluate(problem, with_gradient);
 }
 
-double exact_laplace_bytes(Index n, Index functions, bool coupled) {
-  const auto count = static_cast<double>(functions);
+double exact_laplace_bytes(Index n, FunctionCount functions) {
+  const auto count = static_cast<double>(functions.count);
   // Coupled: K, weights, U'H U, three at work, the factors and the G of every function.
   return 8.0 * static_cast<double>(n) * static_cast<double>(n) *
-         (coupled ? 6.0 + 2.0 * count : 3.0 + count);
+         (functions.coupled ? 6.0 + 2.0 * count : 3.0 + count);
 }
 
-double exact_laplace_flops(Index n, Index functions, bool coupled) {
-  const auto size = static_cast<double>(n), count = static_cast<double>(functions);
-  if (!coupled) return count * size * size * size * (kFactorisations / 3 + 2.0 / 3);
+double exact_laplace_flops(Index n, FunctionCount functions) {
+  const auto size = static_cast<double>(n), count = static_cast<double>(functions.count);
+  if (!functions.coupled) return count * size * size * size * (kFactorisations / 3 + 2.0 / 3);
   // A factorisation comes with an inverse; the gradient takes another, a triangular solve and two
   // products.
   return size * size * size * (kFactorisations * (count + 1.0 / 3) + count * (2.0 / 3 + 1 + 4));

@@ -56,8 +56,8 @@ class ExactLaplace {
 LaplaceEvidence exact_laplace(const Problem& problem, const Observations& data, bool with_gradient,
                               const NewtonOptions& options = {}, LaplaceMode start = {});
 
-double exact_laplace_bytes(Index n, Index functions, bool coupled = false);
+double exact_laplace_bytes(Index n, FunctionCount functions);
 /// Of one evidence with its gradient, of many in a row.
-double exact_laplace_flops(Index n, Index functions, bool coupled = false);
+double exact_laplace_flops(Index n, FunctionCount functions);
 
 }  // namespace mercer::inference

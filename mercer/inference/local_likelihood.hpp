@@ -10,6 +10,15 @@
 
 namespace mercer::inference {
 
+/// So many latent functions, and whether the likelihood couples them: what costs depend on.
+struct FunctionCount {
+  FunctionCount(Index functions, bool rows_coupled = false)  // NOLINT(google-explicit-constructor)
+      : count(functions), coupled(rows_coupled) {}
+  operator Index() const { return count; }  // NOLINT(google-explicit-constructor)
+  Index count = 1;
+  bool coupled = false;
+};
+
 /// Functions that are found together: one by one when they are independent, else all C.
 struct FunctionGroups {
   FunctionGroups(const likelihoods::Likelihood& likelihood, Index functions)

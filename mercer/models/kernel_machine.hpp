@@ -22,7 +22,8 @@ namespace mercer::models {
 ///   Gaussian noise:  residual = |D^-1/2 r|, r = y - A beta - H w; |r|/sqrt(s2) when the noise
 ///                    variances D are equal.
 ///   Laplace:         residual = sqrt(r'K r), r = grad log p - w, against the exact mode; a bound
-///                    when the likelihood is log-concave and the mean zero.
+///                    when the likelihood is log-concave and the mean zero. Functions that the
+///                    likelihood couples all have the residual of their sum of r'K r.
 struct Certificate {
   Vector residual = Vector::Zero(1);  // of every latent function; true, double precision
   double mean_error_bound = 0;        // the bound at its largest over the training points; target
@@ -40,7 +41,9 @@ struct Certificate {
 struct LatentFunction {
   inference::Weights weights;
   linalg::Diagonal noise;  // Gaussian: D, jitter included
-  Vector curvature;        // Laplace: W at the mode, N; may be zero. Empty with Gaussian noise
+  /// Laplace: W at the mode, N; may be zero. Coupled functions: the weights w of their W (softmax:
+  /// p, times the weight of the row). Empty with Gaussian noise.
+  Vector curvature;
   double offset = 0;
 };
 
@@ -57,11 +60,14 @@ struct KernelMachine {
   bool mean_only = false;  // kernel ridge or kernel logistic regression: no uncertainty of f
 
   bool classifies() const { return classes.count() > 0; }
+  /// True: the likelihood couples the latent functions (softmax), so that they are not independent.
+  bool coupled() const { return problem.likelihood->coupled() != nullptr; }
   Index num_functions() const { return static_cast<Index>(functions.size()); }
   const LatentFunction& function(Index c = 0) const {
     return functions[static_cast<std::size_t>(c)];
   }
   /// D of H = K + D of a latent function: the noise, or W^-1 with W raised to what still counts.
+  /// Coupled functions have no D.
   linalg::Diagonal noise(Index c = 0) const;
   /// "krr", "klr" or "gp".
   std::string method_name() const;

@@ -62,8 +62,7 @@ std::vector<std::string> class_warnings(const Classes& classes, const Matrix& y)
   std::vector<std::string> out;
   const auto rows = static_cast<double>(y.rows());
   for (Index c = 0; c < classes.count(); ++c) {
-    const double members =
-        classes.count() > 2 ? y.col(c).sum() : (c == 1 ? y.sum() : rows - y.sum());
+    const double members = y.cols() > 1 ? y.col(c).sum() : (c == 1 ? y.sum() : rows - y.sum());
     const auto& label = classes.labels[static_cast<std::size_t>(c)];
     if (members == rows)
       throw DataError(
@@ -153,7 +152,7 @@ inference::Observations laplace_data(const data::Dataset& data, const Classes& c
   out.x = data.inputs;
   scaling.scale_inputs(out.x);
   if (classes.count() > 0) {
-    out.y = classes.indicators(data.target);
+    out.y = classes.indicators(data.target, likelihood.coupled() != nullptr);
   } else {
     Vector y = data.target;
     scaling.scale_target(y);
@@ -169,11 +168,7 @@ inference::Observations laplace_data(const data::Dataset& data, const Classes& c
 // The noise that the systems K + W^-1 will have, by the curvatures at the offset: 4 for classes.
 double expected_noise(const likelihoods::Likelihood& likelihood,
                       const inference::Observations& rows) {
-  double sum = 0;
-  for (Index c = 0; c < rows.functions(); ++c)
-    for (Index i = 0; i < rows.size(); ++i)
-      sum += rows.weight_of(i) * likelihood.curvature(rows.y(i, c), rows.offset(c)).value;
-  return static_cast<double>(rows.y.size()) / std::max(sum, 1e-300);
+  return 1 / std::max(inference::mean_curvature(likelihood, rows), 1e-300);
 }
 
 class LaplaceFit final : public FitMethod {
@@ -189,7 +184,8 @@ class LaplaceFit final : public FitMethod {
     start = {start_kernel(options.method, data.schema, rows_.x, 1.0), std::move(likelihood), mean,
              inference::dependent_inputs(mean, rows_.x)};
     plan = plan_laplace(start.kernel, expected_noise(*start.likelihood, rows_), rows_.x,
-                        rows_.functions(), options.method, options.train);
+                        {rows_.functions(), start.likelihood->coupled() != nullptr}, options.method,
+                        options.train);
   }
 
   Learned learn(const LearnRequest& request) override {

@@ -24,7 +24,8 @@ constexpr double kFewEvaluations = 40, kEvaluations = 4, kProductsPerStep = 40, 
                  kSteps = 40;
 
 // Rows that an exact evaluation of so many functions takes so long for.
-Index exact_rows(const inference::Speeds& speed, Index functions, double seconds) {
+Index exact_rows(const inference::Speeds& speed, inference::FunctionCount functions,
+                 double seconds) {
   const double per_cube = inference::exact_laplace_flops(1000, functions) / 1e9;
   const double cube = seconds * speed.flops / per_cube;
   return std::clamp<Index>(static_cast<Index>(std::cbrt(cube)), 100, kMostExactRows);
@@ -36,10 +37,12 @@ double vector_bytes(Index n, Index functions, Index probes) {
          static_cast<double>(probes + 1) * 10;
 }
 
-// F, and U of every function.
-double low_rank_bytes(Index n, Index functions, Index rank) {
+// F, and U of every function; coupled: F, a weighted copy and the matrix of all their columns.
+double low_rank_bytes(Index n, inference::FunctionCount functions, Index rank) {
+  const auto columns = static_cast<double>(rank) * static_cast<double>(functions.count);
   return 8.0 * static_cast<double>(n) * static_cast<double>(rank) *
-         static_cast<double>(functions + 2);
+             static_cast<double>(functions.coupled ? 3 : functions.count + 2) +
+         (functions.coupled ? 8.0 * columns * columns : 0.0);
 }
 
 [[noreturn]] void refuse_memory(const Plan& plan, const std::string& what, double bytes,
@@ -53,8 +56,9 @@ double low_rank_bytes(Index n, Index functions, Index rank) {
 
 class LaplacePlanner {
  public:
-  LaplacePlanner(const kernels::Kernel& kernel, double noise, ConstMatrixView x, Index functions,
-                 const MethodOptions& method, const TrainOptions& train)
+  LaplacePlanner(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
+                 inference::FunctionCount functions, const MethodOptions& method,
+                 const TrainOptions& train)
       : kernel_(kernel),
         noise_(noise),
         x_(x),
@@ -86,7 +90,8 @@ class LaplacePlanner {
   const kernels::Kernel& kernel_;
   double noise_;
   ConstMatrixView x_;
-  Index n_, functions_;
+  Index n_;
+  inference::FunctionCount functions_;
   Index trend_;  // columns of the mean, solved for beside the rest
   const MethodOptions& method_;
   const TrainOptions& train_;
@@ -158,8 +163,9 @@ void LaplacePlanner::bound_rank(inference::SystemChoice& choice) {
   if (choice.preconditioner != "auto") return;
   const double left = plan_.budget_bytes - plan_.base_bytes - vectors;
   const auto most = static_cast<Index>(left / low_rank_bytes(n_, functions_, 1));
-  const Index rank =
+  Index rank =
       std::min(inference::laplace_rank(n_, choice.preconditioning.rank.value_or(1000)), most);
+  if (functions_.coupled) rank = inference::CoupledLowRank::rank_for(functions_.count, rank);
   if (rank < kLeastRank) {
     choice.preconditioner = "none";
     choice.preconditioning.rank.reset();
@@ -245,8 +251,9 @@ Plan LaplacePlanner::run() {
 
 }  // namespace
 
-Plan plan_laplace(const kernels::Kernel& kernel, double noise, ConstMatrixView x, Index functions,
-                  const MethodOptions& method, const TrainOptions& train) {
+Plan plan_laplace(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
+                  inference::FunctionCount functions, const MethodOptions& method,
+                  const TrainOptions& train) {
   return LaplacePlanner(kernel, noise, x, functions, method, train).run();
 }
 

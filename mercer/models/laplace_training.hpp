@@ -25,8 +25,9 @@ struct LaplaceTraining {
 /// What will be done, before anything is: fills trains, train_method, train_rows, start_rows,
 /// system, train_system, and says why. `noise`: what W^-1 will be like; `functions`: latent
 /// functions.
-Plan plan_laplace(const kernels::Kernel& kernel, double noise, ConstMatrixView x, Index functions,
-                  const MethodOptions& method, const TrainOptions& train);
+Plan plan_laplace(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
+                  inference::FunctionCount functions, const MethodOptions& method,
+                  const TrainOptions& train);
 
 LaplaceTraining train_laplace(const inference::Problem& start, const inference::Observations& data,
                               const Plan& plan, const LearnRequest& request);
