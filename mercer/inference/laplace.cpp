@@ -362,6 +362,23 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
 
 }  // namespace
 
+void check_coupling(const likelihoods::Likelihood& likelihood, MeanKind mean,
+                    const std::string& preconditioner) {
+  if (likelihood.coupled() == nullptr) return;
+  if (mean != MeanKind::zero)
+    throw InvalidArgument(fmt::format(
+        "`mean={}` does not go with the likelihood {}: a trend that all functions share changes no "
+        "probability, so its coefficients are not determined; add `constant` or `linear` to the "
+        "kernel instead",
+        to_string(mean), likelihood.text()));
+  if (preconditioner != "auto" && preconditioner != "none")
+    throw InvalidArgument(
+        fmt::format("`preconditioner={}` is built for K + W^-1, and the functions that the "
+                    "likelihood {} couples "
+                    "have no W^-1; give auto or none",
+                    preconditioner, likelihood.text()));
+}
+
 LaplaceMode find_mode(const Problem& problem, const Observations& data, LaplaceSystem& system,
                       LaplaceMode start, const NewtonOptions& options, const Observer& observer) {
   if (data.y.rows() != data.x.rows())
@@ -370,12 +387,7 @@ LaplaceMode find_mode(const Problem& problem, const Observations& data, LaplaceS
     throw DimensionMismatch("laplace: weights", data.noise.weight.size(), "rows", data.y.rows());
   if (data.offset.size() != data.y.cols())
     throw DimensionMismatch("laplace: offsets", data.offset.size(), "functions", data.y.cols());
-  if (problem.likelihood->coupled() != nullptr && problem.mean != MeanKind::zero)
-    throw InvalidArgument(fmt::format(
-        "`mean={}` does not go with the likelihood {}: a trend that all functions share changes no "
-        "probability, so its coefficients are not determined; add `constant` or `linear` to the "
-        "kernel instead",
-        to_string(problem.mean), problem.likelihood->text()));
+  check_coupling(*problem.likelihood, problem.mean, "auto");
   return Newton(problem, data, system, options).run(std::move(start), observer);
 }
 

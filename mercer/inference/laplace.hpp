@@ -65,6 +65,11 @@ struct LaplaceMode {
   double psi() const { return log_density - 0.5 * quadratic; }
 };
 
+/// Throws InvalidArgument when the likelihood couples functions and the mean or the preconditioner
+/// does not go with that.
+void check_coupling(const likelihoods::Likelihood& likelihood, MeanKind mean,
+                    const std::string& preconditioner);
+
 /// From `start` (zero when its a is empty; its f, where there is one, may be that of another
 /// kernel's mode). On return the system's curvature is that of the mode.
 /// The observer is told the bound after every step, and the residual within one; the number is that

@@ -54,6 +54,8 @@ void check_request(const data::Dataset& data, const FitOptions& options,
   if (options.method.solver == "kcg" && options.method.mean != "zero")
     throw InvalidArgument(
         "--solver kcg minimises a loss without a mean; leave --mean out, or take cg");
+  inference::check_coupling(likelihood, inference::mean_kind(options.method.mean),
+                            options.method.preconditioner);
   if (classes.count() == 0) check_target(likelihood, data);
 }
 

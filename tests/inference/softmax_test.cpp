@@ -308,10 +308,10 @@ TEST(Softmax, EmptyClassesAndRowsWithoutCurvature) {
 }
 
 TEST(Softmax, FlopsAndBytesGrowWithTheFunctions) {
-  EXPECT_GT(exact_laplace_bytes(100, 5, true), exact_laplace_bytes(100, 5, false));
-  EXPECT_GT(exact_laplace_flops(100, 5, true), exact_laplace_flops(100, 5, false));
+  EXPECT_GT(exact_laplace_bytes(100, {5, true}), exact_laplace_bytes(100, 5));
+  EXPECT_GT(exact_laplace_flops(100, {5, true}), exact_laplace_flops(100, 5));
   // Far below one matrix of N C rows.
-  EXPECT_LT(exact_laplace_bytes(100, 10, true), 8.0 * 1000 * 1000);
+  EXPECT_LT(exact_laplace_bytes(100, {10, true}), 8.0 * 1000 * 1000);
 }
 
 }  // namespace
