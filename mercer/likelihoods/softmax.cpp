@@ -87,6 +87,11 @@ class Softmax final : public CoupledLikelihood {
     if (covariance.rows() != mean.size() || covariance.cols() != mean.size())
       throw DimensionMismatch("softmax: rows of the covariance", covariance.rows(), "functions",
                               mean.size());
+    if (covariance.isZero(0)) {
+      ClassProbabilities known;
+      softmax(mean, known.p);
+      return known;
+    }
     if (mean.size() == 2) return of_difference(mean, covariance);
     return mean.size() <= kMostByDraws ? by_draws(mean, covariance) : mean_field(mean, covariance);
   }
@@ -114,18 +119,22 @@ class Softmax final : public CoupledLikelihood {
         lower * Vector(ldlt.vectorD().cwiseMax(0).cwiseSqrt()).asDiagonal().toDenseMatrix();
     const Matrix root = ldlt.transpositionsP().transpose() * scaled;
     const auto& z = common_normals();
+    // Sums of differences from p at the mean: small variances keep their digits.
     Vector sum = Vector::Zero(c), squares = Vector::Zero(c), step(c), up(c), down(c), both(c);
+    Vector centre(c);
+    softmax(mean, centre);
     for (Index s = 0; s < kPairs; ++s) {
       step.noalias() = root * z.col(s).head(c);
       softmax(mean + step, up);
       softmax(mean - step, down);
-      both = 0.5 * (up + down);
+      both = 0.5 * (up + down) - centre;
       sum += both;
       squares += both.cwiseAbs2();
     }
     constexpr auto count = static_cast<double>(kPairs);
-    const Vector average = sum / count;
-    const Vector variance = (squares / count - average.cwiseAbs2()).cwiseMax(0);
+    const Vector shift = sum / count;
+    const Vector variance = (squares / count - shift.cwiseAbs2()).cwiseMax(0);
+    const Vector average = (centre + shift).cwiseMax(0);
     return {average / average.sum(), std::sqrt(variance.maxCoeff() / (count - 1))};
   }
 

@@ -302,85 +302,119 @@ namespace {
 class CoupledPlanner {
  public:
   CoupledPlanner(const KernelMachine& model, const PredictOptions& options)
-      : model_(model), options_(options), n_(model.x.rows()), count_(model.num_functions()) {}
+      : model_(model),
+        options_(options),
+        n_(model.x.rows()),
+        count_(model.num_functions()),
+        speed_(inference::nominal_speeds(model.problem.kernel, model.x.cols())) {}
 
-  PlannedQuery run() {
-    const auto& variance = options_.variance;
-    if (variance.method == "vecchia")
-      throw InvalidArgument(fmt::format(
-          "`variance=vecchia` takes each latent function by itself, and the likelihood {} couples "
-          "them; give exact, samples or none",
-          model_.problem.likelihood->text()));
-    if (variance.method == "none" && variance.joint_samples == 0) return {query(), Plan()};
-    plan_system();
-    plan_variance();
-    return {query(), std::move(plan_)};
-  }
+  PlannedQuery run();
 
  private:
-  void plan_system();
-  void plan_variance();
+  /// Right-hand sides of N C entries.
+  struct Work {
+    double rows = 0;   // rows whose covariances are solved for, C right-hand sides each
+    double draws = 0;  // one each
+  };
+  Work work(const std::string& variance) const;
+  double seconds_by_factors(const Work& work) const;
+  double seconds_by_solves(const Work& work) const;
+  double seconds(const std::string& variance) const;
+  bool direct(const Work& work) const;
+  void plan_solves();
+  void plan_factors();
   std::unique_ptr<inference::Query> query() const;
 
   const KernelMachine& model_;
   const PredictOptions& options_;
   Index n_, count_;
-  double seconds_ = 0;  // of exact covariances
+  inference::Speeds speed_;
   Plan plan_;
 };
 
-void CoupledPlanner::plan_system() {
-  auto method = prediction_method(model_, options_);
-  const bool any = method.solver == "auto";
-  if (any || method.solver == "cholesky") method.solver = "cg";
-  double curvature = 0;
-  for (const auto& f : model_.functions) curvature += f.curvature.mean();
-  plan_ =
-      make_plan(model_.problem.kernel, static_cast<double>(count_) / std::max(curvature, 1e-300),
-                model_.x, method, {}, PlanFor::solve);
-  const auto speed = inference::nominal_speeds(model_.problem.kernel, model_.x.cols());
-  const auto rows = static_cast<double>(options_.variance.rows);
-  const double solves = rows * kIterations *
-                        inference::product_seconds(speed, n_, plan_.system.op,
-                                                   plan_.system.precision, count_ * count_);
+CoupledPlanner::Work CoupledPlanner::work(const std::string& variance) const {
+  const auto& asked = options_.variance;
+  const bool samples = variance == "samples";
+  const Index checks = std::min(asked.check_rows_or_default(), asked.rows);
+  return {static_cast<double>(variance == "exact" ? asked.rows
+                              : samples           ? checks
+                                                  : 0),
+          static_cast<double>(samples ? std::max(asked.draws, asked.joint_samples)
+                                      : asked.joint_samples)};
+}
+
+double CoupledPlanner::seconds_by_factors(const Work& w) const {
   using inference::CoupledQuery;
-  const double factors =
-      (CoupledQuery::factor_flops(n_, count_) + rows * CoupledQuery::row_flops(n_, count_)) /
-      speed.flops;
-  const double bytes = CoupledQuery::factor_bytes(n_, count_);
-  const bool fits = plan_.base_bytes + bytes <= plan_.budget_bytes;
-  const bool direct =
-      options_.solver == "cholesky" || (any && fits && (n_ <= kAlwaysDirect || factors < solves));
-  if (direct && !fits)
-    throw DoesNotFit(fmt::format(
-        "the factors of {} coupled functions need {}, more than the {} there are; give "
-        "`solver=cg`, `variance=samples` or none",
-        count_, format_bytes(plan_.base_bytes + bytes), format_bytes(plan_.budget_bytes)));
-  seconds_ = direct ? factors : solves;
-  if (direct) {
-    plan_.system.solver = "cholesky";
-    plan_.peak_bytes = plan_.base_bytes + bytes;
-    plan_.variance_block = kDirectRows;
-    return;
-  }
-  const double each = CoupledQuery::row_bytes(n_, count_);
+  const double each = CoupledQuery::row_flops(n_, count_);
+  return (CoupledQuery::factor_flops(n_, count_) + (w.rows + w.draws) * each) / speed_.flops;
+}
+
+double CoupledPlanner::seconds_by_solves(const Work& w) const {
+  return (w.rows * static_cast<double>(count_) + w.draws) * kIterations *
+         inference::product_seconds(speed_, n_, plan_.system.op, plan_.system.precision, count_);
+}
+
+bool CoupledPlanner::direct(const Work& w) const {
+  if (options_.solver != "auto") return options_.solver == "cholesky";
+  return plan_.base_bytes + inference::CoupledQuery::factor_bytes(n_, count_) <=
+             plan_.budget_bytes &&
+         (n_ <= kAlwaysDirect || seconds_by_factors(w) < seconds_by_solves(w));
+}
+
+double CoupledPlanner::seconds(const std::string& variance) const {
+  const auto w = work(variance);
+  return direct(w) ? seconds_by_factors(w) : seconds_by_solves(w);
+}
+
+void CoupledPlanner::plan_factors() {
+  const double all = plan_.base_bytes + inference::CoupledQuery::factor_bytes(n_, count_);
+  if (all > plan_.budget_bytes)
+    throw DoesNotFit(
+        fmt::format("the factors of {} coupled functions need {}, more than the {} there are; give "
+                    "`solver=cg`, `variance=samples` or none",
+                    count_, format_bytes(all), format_bytes(plan_.budget_bytes)));
+  plan_.system.solver = "cholesky";
+  plan_.peak_bytes = all;
+  plan_.variance_block = kDirectRows;
+}
+
+void CoupledPlanner::plan_solves() {
+  const double each = inference::CoupledQuery::row_bytes(n_, count_);
   const double left = plan_.budget_bytes - plan_.peak_bytes;
   if (left < each)
-    throw DoesNotFit(fmt::format(
-        "a solve for {} coupled functions needs {}, more than the {} there "
-        "are",
-        count_, format_bytes(plan_.peak_bytes + each), format_bytes(plan_.budget_bytes)));
+    throw DoesNotFit(
+        fmt::format("a solve for {} coupled functions needs {}, more than the {} there are", count_,
+                    format_bytes(plan_.peak_bytes + each), format_bytes(plan_.budget_bytes)));
   plan_.variance_block = std::clamp<Index>(static_cast<Index>(0.5 * left / each), 1, kSolvedRows);
   plan_.peak_bytes += static_cast<double>(plan_.variance_block) * each;
 }
 
-void CoupledPlanner::plan_variance() {
+PlannedQuery CoupledPlanner::run() {
   const auto& variance = options_.variance;
-  plan_.variance = variance.method;
-  if (variance.method != "auto") return;
-  const bool affordable = seconds_ <= kLongestExact;
+  if (variance.method == "vecchia")
+    throw InvalidArgument(fmt::format(
+        "`variance=vecchia` takes each latent function by itself, and the likelihood {} couples "
+        "them; give exact, samples or none",
+        model_.problem.likelihood->text()));
   const auto refusal = inference::PathwiseDraws::refusal(model_.problem.kernel);
-  plan_.variance = affordable || !refusal.empty() ? "exact" : "samples";
+  if (variance.draws_needed() > 0 && !refusal.empty())
+    throw InvalidArgument(fmt::format("there are no draws with this kernel: {}", refusal));
+  if (variance.method == "none" && variance.joint_samples == 0) return {query(), Plan()};
+  auto method = prediction_method(model_, options_);
+  if (method.solver == "auto" || method.solver == "cholesky") method.solver = "cg";
+  double curvature = 0;
+  for (const auto& f : model_.functions) curvature += f.curvature.mean();
+  const double noise = static_cast<double>(count_) / std::max(curvature, 1e-300);
+  plan_ = make_plan(model_.problem.kernel, noise, model_.x, method, {}, PlanFor::solve);
+  plan_.variance = variance.method;
+  if (variance.method == "auto")
+    plan_.variance = seconds("exact") <= kLongestExact || !refusal.empty() ? "exact" : "samples";
+  plan_.seconds = seconds(plan_.variance);
+  if (direct(work(plan_.variance)))
+    plan_factors();
+  else
+    plan_solves();
+  return {query(), std::move(plan_)};
 }
 
 std::unique_ptr<inference::Query> CoupledPlanner::query() const {

@@ -31,10 +31,11 @@ Index exact_rows(const inference::Speeds& speed, inference::FunctionCount functi
   return std::clamp<Index>(static_cast<Index>(std::cbrt(cube)), 100, kMostExactRows);
 }
 
-// Blocks of vectors that an iterative run has at once: the latent functions times the probes.
-double vector_bytes(Index n, Index functions, Index probes) {
-  return 8.0 * static_cast<double>(n) * static_cast<double>(functions) *
-         static_cast<double>(probes + 1) * 10;
+// Blocks of vectors that an iterative run has at once: the latent functions times the probes;
+// coupled ones have copies on both sides of the root and of the preconditioner.
+double vector_bytes(Index n, inference::FunctionCount functions, Index probes) {
+  return 8.0 * static_cast<double>(n) * static_cast<double>(functions.count) *
+         static_cast<double>(probes + 1) * (functions.coupled ? 18 : 10);
 }
 
 // F, and U of every function; coupled: F, a weighted copy and the matrix of all their columns.

@@ -45,6 +45,9 @@ struct Predictor::Impl {
   Impl(KernelMachine m, PredictOptions o) : model(std::move(m)), options(std::move(o)) {
     check(options.variance);
     settle_variances(model, options.variance);
+    // A row of coupled functions is as many right-hand sides as there are functions.
+    if (model.coupled() && !options.variance.check_rows)
+      options.variance.check_rows = std::max<Index>(8, 64 / model.num_functions());
     auto made = make_query(model, options);
     query = std::move(made.query);
     plan = std::move(made.plan);

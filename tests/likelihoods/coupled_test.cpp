@@ -132,7 +132,7 @@ TEST_P(CoupledLikelihoods, WithoutVarianceProbabilitiesAreThoseOfTheDensity) {
     const auto found = likelihood_.class_probabilities(f, Matrix::Zero(c, c));
     for (Index y = 0; y < c; ++y)
       EXPECT_NEAR(found.p(y), std::exp(likelihood_.row_log_density(Vector::Unit(c, y), f)), 1e-14);
-    EXPECT_LT(found.standard_error.value_or(0), 1e-9);
+    EXPECT_EQ(found.standard_error, 0.0);
     EXPECT_THROW(likelihood_.class_probabilities(f, Matrix::Zero(c + 1, c + 1)), DimensionMismatch);
   }
 }
