@@ -1,6 +1,9 @@
 #include "mercer/likelihoods/softmax.hpp"
 
 #include <Eigen/Cholesky>
+#include <algorithm>
+#include <array>
+#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <numbers>
 
@@ -15,7 +18,8 @@ namespace mercer::likelihoods {
 namespace {
 
 constexpr Index kMostByDraws = 20;  // classes
-constexpr Index kPairs = 1024;      // of draws, m + A z and m - A z
+// Draws are pairs m + A z, m - A z: so many independent shifts of a lattice of so many points.
+constexpr Index kShifts = 16, kPoints = 128;
 constexpr std::uint64_t kSeed = 0x736f66746d6178;
 
 // log sum exp(f) in two parts: the largest f, and what the others add to it.
@@ -32,20 +36,27 @@ LogSum softmax(ConstVectorView f, Vector& p) {
   return {top, std::log(sum)};
 }
 
-// Row c belongs to class c, whatever their number. Rows are made orthogonal to those before, so
-// that with their antithetic twins all moments up to the third are exact, and with them averages of
-// quadratic functions; the standard error does not count that and is too large rather than too
-// small.
+// z of a randomly shifted Kronecker lattice (Richtmyer 1951): frac(k sqrt(prime_c) + shift), mapped
+// to normal numbers. Each point is uniform, so that the mean over every shift is unbiased, and the
+// shifts are independent, so that their spread is the error. Row c belongs to class c, whatever
+// their number; columns run over points, then shifts.
 const Matrix& common_normals() {
   static const Matrix all = [] {
-    Matrix z(kMostByDraws, kPairs);
+    constexpr std::array<int, kMostByDraws> primes = {2,  3,  5,  7,  11, 13, 17, 19, 23, 29,
+                                                      31, 37, 41, 43, 47, 53, 59, 61, 67, 71};
+    const boost::math::normal normal;
+    Matrix z(kMostByDraws, kShifts * kPoints);
     for (Index c = 0; c < kMostByDraws; ++c) {
-      Vector row(kPairs);
-      Rng(kSeed, "softmax", static_cast<std::uint64_t>(c)).fill_normal(row);
-      z.row(c) = row;
+      Rng rng(kSeed, "softmax", static_cast<std::uint64_t>(c));
+      const double step = std::sqrt(static_cast<double>(primes[static_cast<std::size_t>(c)]));
+      for (Index s = 0; s < kShifts; ++s) {
+        const double shift = rng.uniform();
+        for (Index k = 0; k < kPoints; ++k) {
+          const double u = std::fmod(static_cast<double>(k) * step + shift, 1.0);
+          z(c, s * kPoints + k) = boost::math::quantile(normal, std::clamp(u, 1e-12, 1 - 1e-12));
+        }
+      }
     }
-    const Matrix moments = z * z.transpose() / static_cast<double>(kPairs);
-    moments.llt().matrixL().solveInPlace(z);
     return z;
   }();
   return all;
@@ -119,20 +130,23 @@ class Softmax final : public CoupledLikelihood {
         lower * Vector(ldlt.vectorD().cwiseMax(0).cwiseSqrt()).asDiagonal().toDenseMatrix();
     const Matrix root = ldlt.transpositionsP().transpose() * scaled;
     const auto& z = common_normals();
-    // Sums of differences from p at the mean: small variances keep their digits.
-    Vector sum = Vector::Zero(c), squares = Vector::Zero(c), step(c), up(c), down(c), both(c);
-    Vector centre(c);
+    Vector total = Vector::Zero(c), squares = total, sum(c), step(c), up(c), down(c), centre(c);
     softmax(mean, centre);
-    for (Index s = 0; s < kPairs; ++s) {
-      step.noalias() = root * z.col(s).head(c);
-      softmax(mean + step, up);
-      softmax(mean - step, down);
-      both = 0.5 * (up + down) - centre;
-      sum += both;
-      squares += both.cwiseAbs2();
+    for (Index s = 0; s < kShifts; ++s) {
+      sum.setZero();
+      for (Index k = 0; k < kPoints; ++k) {
+        step.noalias() = root * z.col(s * kPoints + k).head(c);
+        softmax(mean + step, up);
+        softmax(mean - step, down);
+        // Differences from p at the mean: small variances keep their digits.
+        sum += 0.5 * (up + down) - centre;
+      }
+      sum /= static_cast<double>(kPoints);
+      total += sum;
+      squares += sum.cwiseAbs2();
     }
-    constexpr auto count = static_cast<double>(kPairs);
-    const Vector shift = sum / count;
+    constexpr auto count = static_cast<double>(kShifts);
+    const Vector shift = total / count;
     const Vector variance = (squares / count - shift.cwiseAbs2()).cwiseMax(0);
     const Vector average = (centre + shift).cwiseMax(0);
     return {average / average.sum(), std::sqrt(variance.maxCoeff() / (count - 1))};

@@ -3,10 +3,10 @@
 //   Source: Williams & Barber (1998); Rasmussen & Williams (2006), section 3.5. Log-concave,
 //           W = diag(p) - p p'.
 //   Predictions: two classes by quadrature of the difference of their functions, exact to 1e-12. Up
-//           to twenty by 2,048 antithetic draws with the same normal numbers for every row, which
-//           give their standard error (at most 0.5/sqrt(1024) = 0.016, usually a tenth of that).
-//           More classes by the mean-field formula of Lu, Ie & Sha (2020), whose error is not
-//           known.
+//           to twenty by 4,096 draws, the same normal numbers for every row: 16 random shifts of a
+//           lattice with antithetic points, whose spread is the standard error (usually 1e-3 or
+//           less). More classes by the mean-field formula of Lu, Ie & Sha (2020), whose error is
+//           not known.
 //   When not: classes that do not exclude each other; ordered classes. One against the rest costs
 //           less and its functions can be predicted one by one.
 #pragma once
