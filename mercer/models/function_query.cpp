@@ -249,6 +249,7 @@ Moments IndependentQuery::moments(const QueryBlock& block,
   out.error_bound.resize(m, count);
   out.deviations.resize(m, count * draws);
   if (plan_.variance != "none") out.variance.resize(m, count);
+  if (plan_.variance != "none" && plan_.variance != "exact") out.sd_error_bound.reset();
   for (Index c = 0; c < count; ++c) {
     auto& f = function(c);
     for (Index first = 0; first < m; first += f.block_rows()) {
