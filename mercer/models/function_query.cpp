@@ -8,7 +8,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
-#include "mercer/inference/coupled_query.hpp"
+#include "mercer/inference/laplace/coupled_query.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
