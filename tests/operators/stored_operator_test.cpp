@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "mercer/core/threads.hpp"
+#include "mercer/operators/cost.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 #include "tests/operators/reference.hpp"
 
