@@ -2,6 +2,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/inference/entries.hpp"
+#include "mercer/krylov/registry.hpp"
 
 namespace mercer::inference {
 
@@ -58,7 +59,7 @@ std::string needs_laplace(const Problem& problem, const Observations& /*rows*/) 
 }
 
 bool is_cholesky(std::string_view solver) { return solver == "cholesky"; }
-bool is_iterative(std::string_view solver) { return solver != "cholesky" && solver != "kcg"; }
+bool is_iterative(std::string_view solver) { return krylov::solvers().contains(solver); }
 
 Posterior Inference::posterior(const Problem& /*at*/, const PosteriorRequest& /*request*/,
                                const ProgressCallback& /*progress*/) {

@@ -82,7 +82,7 @@ TEST(Plan, ContradictionsAreUsageErrors) {
     FAIL();
   } catch (const InvalidArgument& error) {
     const std::string text = error.what();
-    for (const char* word : {"--solver cholesky", "--precision mixed", "--operator tiled"})
+    for (const char* word : {"`solver=cholesky`", "`precision=mixed`", "`operator=tiled`"})
       EXPECT_NE(text.find(word), std::string::npos) << text;
   }
   method = {};
