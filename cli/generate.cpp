@@ -187,7 +187,11 @@ void check(const GenerateCommand& command, const RunOptions& run, const Argument
   if (command.neighbours && command.draw == "exact")
     throw InvalidArgument("`neighbours` is for `draw=vecchia`; an exact draw is given all points");
   if (!command.likelihood.empty()) {
-    likelihoods::make(command.likelihood);  // throws, listing the names
+    const auto likelihood = likelihoods::make(command.likelihood);  // throws, listing the names
+    if (likelihood->coupled() != nullptr)
+      throw InvalidArgument(fmt::format(
+          "--likelihood {} needs a function for every class, and generate draws one; give another",
+          likelihood->text()));
     if (command.noise)
       throw InvalidArgument("--noise is Gaussian noise; with --likelihood leave it out");
   }

@@ -74,7 +74,9 @@ std::string model_text(const models::KernelMachine& model) {
                      gaussian || model.problem.mean != inference::MeanKind::zero
                          ? fmt::format(", mean {}", to_string(model.problem.mean))
                          : "",
-                     model.num_functions() > 1 ? ", one class against the rest" : "");
+                     model.coupled()             ? ", classes that compete"
+                     : model.num_functions() > 1 ? ", one class against the rest"
+                                                 : "");
 }
 
 std::string likelihood_text(const models::KernelMachine& model) {

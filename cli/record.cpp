@@ -148,7 +148,8 @@ void put_model(Json& json, const models::KernelMachine& model) {
   json["method"] = model.method_name();
   json["likelihood"] = model.problem.likelihood->text();
   if (model.classifies()) json["classes"] = model.classes.labels;
-  if (model.num_functions() > 1) json["multiclass"] = "one-vs-rest";
+  if (model.num_functions() > 1)
+    json["multiclass"] = model.coupled() ? model.problem.likelihood->text() : "one-vs-rest";
   json["kernel"] = model.problem.kernel.text();
   json["mean"] = std::string(to_string(model.problem.mean));
   json["trend_left_out"] = trend_left_out(model);

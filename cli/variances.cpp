@@ -21,10 +21,13 @@ void raise(std::optional<double>& bound, const std::optional<double>& other) {
 
 void VarianceRecord::add(const models::Predictions& predictions) {
   raise(bound, predictions.sd_error_bound);
+  raise(probability_error, predictions.probability_error);
 }
 
 std::string variances_sentence(const VarianceRecord& record) {
   if (record.bound) return "";
+  if (record.method == "exact")
+    return "are those of exact solves; their rounding is not bounded for coupled functions";
   std::string text = record.method == "vecchia"
                          ? "are given the most correlated training points only: rather too large"
                          : "are those of draws from the posterior";
@@ -45,12 +48,22 @@ std::string variances_text(const VarianceRecord& record) {
 
 void put_variances(Json& json, const VarianceRecord& record) {
   json["variance"] = record.method;
+  if (!record.probability_error) {
+    json["probability_standard_error"] = nullptr;
+    json["probability_standard_error_reason"] = "a mean-field formula, whose error is not known";
+  } else if (*record.probability_error > 0) {
+    put(json, "probability_standard_error", *record.probability_error);
+  }
   if (record.method == "none") return;
   if (record.bound) {
     put(json, "sd_error_bound", *record.bound);
     return;
   }
   json["sd_error_bound"] = nullptr;
+  if (record.method == "exact") {
+    json["sd_error_bound_reason"] = "not known for functions that the likelihood couples";
+    return;
+  }
   json["sd_error_bound_reason"] = "approximate variances have a measured error, sd_error, instead";
   json["sd_error_rows"] = record.error ? record.error->rows : 0;
   if (record.error) {

@@ -11,6 +11,8 @@ struct VarianceRecord {
   std::string method = "none";
   std::optional<double> bound = 0.0;  // largest sd_error_bound; unset when approximate
   std::optional<models::SdError> error;
+  /// Largest standard error of probabilities found by random numbers; unset: it is not known.
+  std::optional<double> probability_error = 0.0;
 
   /// A block of a stream; what was measured on it is for the end of the stream.
   void add(const models::Predictions& predictions);
@@ -20,8 +22,8 @@ struct VarianceRecord {
 /// exact ones.
 std::string variances_sentence(const VarianceRecord& record);
 std::string variances_text(const VarianceRecord& record);
-/// variance, sd_error_bound, and for approximate ones sd_error, sd_error_rms, sd_error_relative and
-/// sd_error_rows.
+/// variance, sd_error_bound, probability_standard_error where it is not zero, and for approximate
+/// ones sd_error, sd_error_rms, sd_error_relative and sd_error_rows.
 void put_variances(Json& json, const VarianceRecord& record);
 
 }  // namespace mercer::cli

@@ -42,19 +42,25 @@
 // inference: likelihoods, and the system H = K + D prepared once and solved many times.
 #include "mercer/inference/adaptive.hpp"  // what `preconditioner=auto` does
 #include "mercer/inference/choice.hpp"
+#include "mercer/inference/coupled_query.hpp"    // of functions that softmax couples
+#include "mercer/inference/curvature_root.hpp"   // W = R R', diagonal or coupled in a row
+#include "mercer/inference/curved_operator.hpp"  // B = I + R'K R, its factors and preconditioners
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/inference/exact_laplace.hpp"     // its evidence and exact gradient, for few rows
 #include "mercer/inference/laplace.hpp"           // the mode under any likelihood
 #include "mercer/inference/laplace_gradient.hpp"  // by solves only
-#include "mercer/inference/laplace_system.hpp"    // I + W^1/2 K W^1/2
+#include "mercer/inference/laplace_system.hpp"    // I + R'K R
+#include "mercer/inference/local_likelihood.hpp"  // density, gradient and curvature of all rows
 #include "mercer/inference/mean_function.hpp"
 #include "mercer/inference/observations.hpp"  // of each row; what merging takes away
 #include "mercer/inference/pathwise.hpp"      // draws from the posterior that are functions
 #include "mercer/inference/problem.hpp"       // kernel, mean and likelihood
+#include "mercer/inference/query.hpp"         // what is known of the functions at new points
 #include "mercer/inference/speeds.hpp"        // from flops and products to seconds
 #include "mercer/inference/system.hpp"
 
 // likelihoods: how y follows from f.
+#include "mercer/likelihoods/coupled_likelihood.hpp"  // of all functions of a row
 #include "mercer/likelihoods/gaussian.hpp"
 #include "mercer/likelihoods/likelihood.hpp"  // make("poisson"), and what inference asks of it
 

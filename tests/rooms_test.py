@@ -6,6 +6,9 @@
 3. No source file is longer than 500 lines.
 4. No message of the library says `--flag`: it names an option by its field in backquotes, `max_iterations`, and the command line
    adds the dashes.
+5. The name of an entry of the operators' registry is a string literal only in the files of that
+   entry, so that deleting its line in registry.cpp removes it everywhere.
+6. No folder of a room has more than 45 files.
 
 Usage: rooms_test.py [SOURCE_FOLDER]; exits 0 when all hold, 1 with one line per breach.
 """
@@ -15,6 +18,7 @@ import re
 import sys
 
 MAX_LINES = 500
+MAX_FILES = 45
 SOURCE_FOLDERS = ["mercer", "cli", "tests", "bench", "fuzz", "examples"]
 KEYWORDS = {"SOURCES", "DEPENDS", "LIBRARIES", "PRIVATE_LIBRARIES"}
 
@@ -82,26 +86,46 @@ def check_every_folder_is_a_room(source, rooms):
             yield f"mercer/{path.name} has sources but no mercer_room({path.name} ...)"
 
 
-# Being rewritten; to be emptied.
-FLAGS_ALLOWED = {f"mercer/models/{name}.cpp" for name in (
-    "plan", "training_plan", "laplace_plan", "training", "exact_fit", "laplace_fit", "solve", "checkpoint")}
-
-
 def check_flags_in_messages(source):
-    """String literals under mercer/ with --word in them, and files on the list above that have none."""
+    """String literals under mercer/ with --word in them."""
     literal = re.compile(r'"(?:[^"\\]|\\.)*"')
-    found = set()
     for path, lines in sources(source, "mercer"):
         name = str(path.relative_to(source))
         for number, line in enumerate(lines, 1):
             code = re.split(r"(?<![:\"])//(?=\s)", line)[0]  # a comment begins with a blank
             if not any(re.search(r"(?:^\"|[\s(\[|,;'])--[a-z]", text) for text in literal.findall(code)):
                 continue
-            found.add(name)
-            if name not in FLAGS_ALLOWED:
-                yield f"{name}:{number}: a message of the library says --flag; write `field` instead"
-    for name in sorted(FLAGS_ALLOWED - found):
-        yield f"{name} says no --flag any more: take it off FLAGS_ALLOWED in tests/rooms_test.py"
+            yield f"{name}:{number}: a message of the library says --flag; write `field` instead"
+
+
+def operator_files(source):
+    """{name of an operator: stem of the files that may spell it}, from the NAME_info() functions."""
+    files = {}
+    for path, lines in sources(source, "mercer/operators"):
+        for name in re.findall(r'OperatorInfo \w+_info\(\) \{\s*return \{\.name = "([^"]+)"',
+                               "\n".join(lines)):
+            files[name] = path.stem
+    return files
+
+
+def check_operator_names(source):
+    files = operator_files(source)
+    if not files:
+        yield "mercer/operators: no operator describes itself by an OperatorInfo NAME_info()"
+    for path, lines in sources(source, "mercer"):
+        for number, line in enumerate(lines, 1):
+            for name in re.findall(r'"([^"]*)"', line.split("//")[0]):
+                if name in files and path.stem != files[name]:
+                    yield (f'{path.relative_to(source)}:{number}: the operator "{name}" is named '
+                           f"outside {files[name]}.cpp; ask operators/registry.hpp instead")
+
+
+def check_sizes(source):
+    for path in sorted((source / "mercer").rglob("*")):
+        if path.is_dir():
+            count = sum(each.is_file() for each in path.iterdir())
+            if count > MAX_FILES:
+                yield f"{path.relative_to(source)}: {count} files, more than {MAX_FILES}"
 
 
 def main():
@@ -111,7 +135,8 @@ def main():
     if not rooms:
         raise SystemExit(f"no mercer_room(...) found under {source}")
     breaches = [*check_includes(source, rooms), *check_lengths(source),
-                *check_every_folder_is_a_room(source, rooms), *check_flags_in_messages(source)]
+                *check_every_folder_is_a_room(source, rooms), *check_flags_in_messages(source),
+                *check_operator_names(source), *check_sizes(source)]
     for breach in breaches:
         print(breach)
     print(f"{len(rooms)} rooms, {len(breaches)} breaches")

@@ -26,7 +26,7 @@ Vector product(const Matrix& a, const Vector& v) {
   return out;
 }
 
-// weights = 1/2 (a a' - R + s g' + g s') of one function, R = S B^-1 S; added to what is there
+// weights = 1/2 (a a' - Q + s g' + g s') of one function, Q = S B^-1 S; added to what is there
 // unless it is the first.
 struct Terms {
   const Matrix& inverse;  // B^-1
@@ -84,16 +84,14 @@ void ExactLaplace::recall() {
   if (!last_ || !last_->problem) return;
   const auto& problem = *last_->problem;
   use(problem.kernel);
-  Matrix f(data_.size(), data_.functions()), w = f;
+  Matrix f(data_.size(), data_.functions());
   system_->multiply(last_->a, f);
   f.rowwise() += data_.offset.transpose();
   const Matrix basis = problem.basis(data_.x);
   if (basis.cols() > 0) f += basis * last_->beta;
-  for (Index j = 0; j < f.cols(); ++j)
-    for (Index i = 0; i < f.rows(); ++i)
-      w(i, j) = data_.weight_of(i) * problem.likelihood->curvature(data_.y(i, j), f(i, j)).value;
   last_->f = f;
-  system_->set_curvature(w);
+  system_->set_curvature(
+      {likelihood_at(*problem.likelihood, data_, f).w, problem.likelihood->coupled() != nullptr});
   system_->factor();
 }
 
@@ -128,8 +126,64 @@ LaplaceEvidence ExactLaplace::evaluate(const Problem& problem, bool with_gradien
   return out;
 }
 
+// Of coupled functions. With the blocks of B (curved_operator.hpp) and U'H U = L L',
+//   Q_cd = [c = d] S_c B_c^-1 S_c - G_c G_d',   G_c = S_c B_c^-1 diag(q_c) L^-T,
+// so that E_cd = Sigma W of row i is the entry (i, i) of K Q_cd. Adds -1/2 sum_c Q_cc to the
+// weights of dK; returns u.
+Matrix ExactLaplace::coupled_terms(const Problem& problem, const LaplaceMode& mode) {
+  const Index n = data_.size(), c = data_.functions();
+  const auto& root = system_->root();
+  const auto& coupling = system_->coupling().factor();
+  weights_.setZero();
+  std::vector<Matrix> g;
+  Matrix e = Matrix::Zero(n, c * c);
+  for (Index j = 0; j < c; ++j) {
+    Matrix inverse = system_->inverse(j);
+    Matrix side = root.scale().col(j).asDiagonal() * inverse * root.direction().col(j).asDiagonal();
+    inverse = root.scale().col(j).asDiagonal() * inverse * root.scale().col(j).asDiagonal();
+    e.col(j + c * j) = system_->k().cwiseProduct(inverse).colwise().sum();
+    weights_ -= 0.5 * inverse;
+    linalg::solve_lower_right(coupling, linalg::Transpose::yes, side);
+    linalg::gemm(0.5, side, linalg::Transpose::no, side, linalg::Transpose::yes, 1.0, weights_);
+    g.push_back(std::move(side));
+  }
+  Matrix kg(n, n);
+  for (Index j = 0; j < c; ++j) {
+    system_->multiply(g[static_cast<std::size_t>(j)], kg);
+    for (Index d = 0; d < c; ++d)
+      e.col(j + c * d) -= kg.cwiseProduct(g[static_cast<std::size_t>(d)]).rowwise().sum();
+  }
+  return coupled_slopes(problem, mode, [&](Index row, Matrix& block) {
+    for (Index d = 0; d < c; ++d)
+      for (Index j = 0; j < c; ++j) block(j, d) = e(row, j + c * d);
+  });
+}
+
+// s = u - Q K u, and 1/2 (a a' + s g' + g s') of every function on top of the weights.
+Vector ExactLaplace::coupled_gradient(const Problem& problem, const LaplaceMode& mode) {
+  using linalg::Transpose;
+  const Index n = data_.size(), c = data_.functions();
+  const Matrix g = mode_slopes(problem, data_, mode).gradient;
+  weights_.resize(n, n);
+  const Matrix u = coupled_terms(problem, mode);
+  Matrix ku(n, c);
+  system_->multiply(u, ku);
+  const Matrix b = system_->root().transposed_times(ku);
+  Matrix x(n, c);
+  Eigen::Map<Matrix> stacked(x.data(), n * c, 1);
+  system_->solve(Eigen::Map<const Matrix>(b.data(), n * c, 1), stacked, 0.0);
+  const Matrix s = u - system_->root().times(x);
+  linalg::gemm(0.5, mode.a, Transpose::no, mode.a, Transpose::yes, 1.0, weights_);
+  linalg::gemm(0.5, s, Transpose::no, g, Transpose::yes, 1.0, weights_);
+  linalg::gemm(0.5, g, Transpose::no, s, Transpose::yes, 1.0, weights_);
+  Vector gradient(problem.kernel.num_parameters());
+  operators::weighted_gradient(problem.kernel, data_.x, weights_, gradient);
+  return gradient;
+}
+
 // S Sigma S = I - B^-1.
 Vector ExactLaplace::gradient_of(const Problem& problem, const LaplaceMode& mode) {
+  if (problem.likelihood->coupled() != nullptr) return coupled_gradient(problem, mode);
   const Index n = data_.size(), c = data_.functions();
   const auto slopes = mode_slopes(problem, data_, mode);
   weights_.resize(n, n);
@@ -162,14 +216,19 @@ LaplaceEvidence exact_laplace(const Problem& problem, const Observations& data, 
   return exact.evaluate(problem, with_gradient);
 }
 
-double exact_laplace_bytes(Index n, Index functions) {
+double exact_laplace_bytes(Index n, FunctionCount functions) {
+  const auto count = static_cast<double>(functions.count);
+  // Coupled: K, weights, U'H U, three at work, the factors and the G of every function.
   return 8.0 * static_cast<double>(n) * static_cast<double>(n) *
-         (3.0 + static_cast<double>(functions));
+         (functions.coupled ? 6.0 + 2.0 * count : 3.0 + count);
 }
 
-double exact_laplace_flops(Index n, Index functions) {
-  const auto size = static_cast<double>(n);
-  return static_cast<double>(functions) * size * size * size * (kFactorisations / 3 + 2.0 / 3);
+double exact_laplace_flops(Index n, FunctionCount functions) {
+  const auto size = static_cast<double>(n), count = static_cast<double>(functions.count);
+  if (!functions.coupled) return count * size * size * size * (kFactorisations / 3 + 2.0 / 3);
+  // A factorisation comes with an inverse; the gradient takes another, a triangular solve and two
+  // products.
+  return size * size * size * (kFactorisations * (count + 1.0 / 3) + count * (2.0 / 3 + 1 + 4));
 }
 
 }  // namespace mercer::inference

@@ -12,6 +12,7 @@
 #include "mercer/core/registry.hpp"
 #include "mercer/inference/evidence_gradient.hpp"
 #include "mercer/inference/laplace.hpp"
+#include "mercer/inference/local_likelihood.hpp"
 #include "mercer/inference/posterior.hpp"
 #include "mercer/inference/speeds.hpp"
 
@@ -76,9 +77,9 @@ struct InferenceSetup {
 /// Size and speed that costs are stated for.
 struct CostSetting {
   Index n = 0, d = 0;
-  Index functions = 1;   // latent ones
-  Index columns = 1;     // right-hand sides besides probes
-  Index parameters = 0;  // of the kernel
+  FunctionCount functions = 1;  // latent ones
+  Index columns = 1;            // right-hand sides besides probes
+  Index parameters = 0;         // of the kernel
   Index probes = 8;
   SystemChoice system = {};
   Speeds speed = {};

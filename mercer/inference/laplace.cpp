@@ -1,11 +1,14 @@
 #include "mercer/inference/laplace.hpp"
 
+#include <fmt/format.h>
+
 #include <Eigen/Cholesky>
 #include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/likelihoods/coupled_likelihood.hpp"
 
 namespace mercer::inference {
 namespace {
@@ -21,35 +24,6 @@ constexpr int kMostIdle = 4;
 constexpr int kManyHalvings = 2;
 constexpr double kTighter = 1e-2, kTightest = 1e-12, kSlow = 0.3;
 
-// Everything that depends on f, column by column.
-struct Local {
-  Vector log_density;  // C
-  Matrix g, w;
-  Matrix step_w;  // what Newton's method goes by: the observed curvature, where it is positive
-};
-
-Local evaluate(const Problem& problem, const Observations& data, const Matrix& f) {
-  const Index n = f.rows(), c = f.cols();
-  Local out{Vector::Zero(c), Matrix(n, c), Matrix(n, c), Matrix(n, c)};
-  for (Index j = 0; j < c; ++j)
-    for (Index i = 0; i < n; ++i) {
-      const auto p = problem.likelihood->log_density(data.y(i, j), f(i, j));
-      const double weight = data.weight_of(i);
-      out.log_density(j) += weight * p.value;
-      out.g(i, j) = weight * p.first;
-      out.w(i, j) = weight * problem.likelihood->curvature(data.y(i, j), f(i, j)).value;
-      out.step_w(i, j) = weight * std::max(-p.second, 0.0);
-    }
-  return out;
-}
-
-double log_density(const Problem& problem, const Observations& data, Index j, ConstVectorView f) {
-  double sum = 0;
-  for (Index i = 0; i < f.size(); ++i)
-    sum += data.weight_of(i) * problem.likelihood->log_density(data.y(i, j), f(i)).value;
-  return sum;
-}
-
 // The inverse of a small symmetric matrix, whatever the units of its rows.
 Matrix inverse_of(const Matrix& m) {
   const Matrix even = 0.5 * (m + m.transpose());
@@ -57,10 +31,6 @@ Matrix inverse_of(const Matrix& m) {
   const Matrix scaled = scale.asDiagonal() * even * scale.asDiagonal();
   return scale.asDiagonal() * scaled.ldlt().solve(Matrix::Identity(m.rows(), m.cols())) *
          scale.asDiagonal();
-}
-
-Vector column_dots(const Matrix& a, const Matrix& b) {
-  return (a.array() * b.array()).colwise().sum();
 }
 
 class Newton {
@@ -71,6 +41,7 @@ class Newton {
         data_(data),
         system_(system),
         options_(options),
+        groups_(*problem.likelihood, data.functions()),
         solve_tolerance_(options.solve_tolerance),
         basis_(problem.basis(data.x)) {}
 
@@ -81,9 +52,9 @@ class Newton {
   void stand_at(Matrix a, Matrix ka, Matrix beta);
   // K a + A beta + offset.
   Matrix latent() const;
-  // R A and M of the curvature that was set last.
+  // Q A and M of the curvature that was set last.
   SystemReport solve_trend(const Matrix& w, double tolerance, const Observer& observer);
-  // t = M^-1 A'(a + d), and d becomes d - R A t. Returns t.
+  // t = M^-1 A'(a + d), and d becomes d - Q A t. Returns t.
   Matrix add_trend();
   void finish_trend();
   void step_from(const Matrix& f, const Observer& observer);
@@ -93,21 +64,22 @@ class Newton {
   double trend_error();
   SystemReport find_direction(const Observer& observer);
   void finish(bool done);
-  /// a and f of function j move along its direction as far as psi rises; false: not at all.
+  /// a and f of group j move along their direction as far as psi rises; false: not at all.
   bool move(Index j);
 
   const Problem& problem_;
   const Observations& data_;
   LaplaceSystem& system_;
   const NewtonOptions& options_;
+  FunctionGroups groups_;
   double solve_tolerance_;  // tightened where directions turn out poor
   Matrix basis_;            // A, N x q
-  Matrix trend_solves_;     // R A of every function, N x q C
-  Matrix trend_products_;   // M = A'R A of every function, q x q C
+  Matrix trend_solves_;     // Q A of every function, N x q C
+  Matrix trend_products_;   // M = A'Q A of every function, q x q C
   Matrix beta_step_;        // q x C
   Matrix fd_;               // the step of f: K d + A beta_step
   Matrix ka_;               // K a
-  Local local_;
+  LocalLikelihood local_;
   Matrix r_, kr_, d_, kd_, b_, s_;
   Vector psi_;
   double root_prior_ = 1;
@@ -125,8 +97,8 @@ void Newton::stand_at(Matrix a, Matrix ka, Matrix beta) {
   mode_.beta = std::move(beta);
   ka_ = std::move(ka);
   mode_.f = latent();
-  local_ = evaluate(problem_, data_, mode_.f);
-  psi_ = local_.log_density - 0.5 * column_dots(mode_.a, ka_);
+  local_ = likelihood_at(*problem_.likelihood, data_, mode_.f);
+  psi_ = local_.log_density - 0.5 * groups_.dots(mode_.a, ka_);
 }
 
 void Newton::begin(LaplaceMode start, const Observer& observer) {
@@ -144,20 +116,20 @@ void Newton::begin(LaplaceMode start, const Observer& observer) {
   stand_at(start.a, ka, same_trend ? start.beta : no_trend);
   if (start.f.size() > 0) step_from(start.f, observer);
   // A warm start that is worse than none is none.
-  for (Index j = 0; j < c; ++j)
+  for (Index j = 0; j < groups_.count; ++j)
     if (!(psi_(j) >= cold_psi(j))) {
-      mode_.a.col(j).setZero();
-      ka_.col(j).setZero();
-      mode_.beta.col(j).setZero();
+      groups_.of(mode_.a, j).setZero();
+      groups_.of(ka_, j).setZero();
+      groups_.of(mode_.beta, j).setZero();
     }
   stand_at(std::move(mode_.a), std::move(ka_), std::move(mode_.beta));
 }
 
 // f of another kernel's mode is a better place to begin than its a, though it is not K a: with
 // delta = f - offset - K a and r = g(f) - a, Newton's step from f is to
-//   a + r + S B^-1 S (delta - K r).
+//   a + r + R B^-1 R'(delta - K r).
 void Newton::step_from(const Matrix& f, const Observer& observer) {
-  const auto there = evaluate(problem_, data_, f);
+  const auto there = likelihood_at(*problem_.likelihood, data_, f);
   r_ = there.g - mode_.a;
   system_.multiply(r_, kr_);
   const Matrix delta = (f - ka_).rowwise() - data_.offset.transpose();
@@ -165,7 +137,7 @@ void Newton::step_from(const Matrix& f, const Observer& observer) {
   mode_.iterations += report.iterations;
   if (report.stop == StopReason::interrupted) return;
   ++mode_.steps;
-  d_ = r_ + there.step_w.cwiseSqrt().cwiseProduct(s_);
+  d_ = r_ + system_.root().times(s_);
   const Matrix a = mode_.a, ka = ka_, beta = mode_.beta;
   Matrix next_beta = beta;
   if (basis_.cols() > 0) {
@@ -176,11 +148,11 @@ void Newton::step_from(const Matrix& f, const Observer& observer) {
   system_.multiply(d_, kd_);
   const Vector psi = psi_;
   stand_at(a + d_, ka + kd_, std::move(next_beta));
-  for (Index j = 0; j < a.cols(); ++j)
+  for (Index j = 0; j < groups_.count; ++j)
     if (!(psi_(j) >= psi(j))) {
-      mode_.a.col(j) = a.col(j);
-      ka_.col(j) = ka.col(j);
-      mode_.beta.col(j) = beta.col(j);
+      groups_.of(mode_.a, j) = groups_.of(a, j);
+      groups_.of(ka_, j) = groups_.of(ka, j);
+      groups_.of(mode_.beta, j) = groups_.of(beta, j);
       psi_(j) = psi(j);
     }
 }
@@ -189,7 +161,8 @@ bool Newton::measure() {
   r_ = local_.g - mode_.a;
   system_.multiply(r_, kr_);
   // r'K r >= 0 in exact arithmetic; a negative value is rounding error of that magnitude.
-  mode_.residual = column_dots(r_, kr_).cwiseAbs().cwiseSqrt();
+  // The error of one of several coupled functions is bounded by the residual of all of them.
+  mode_.residual = groups_.dots(r_, kr_).cwiseAbs().cwiseSqrt().replicate(groups_.width, 1);
   const bool small =
       mode_.residual.allFinite() && root_prior_ * mode_.residual.maxCoeff() <= options_.tolerance;
   if (basis_.cols() == 0) return small;
@@ -239,7 +212,7 @@ Matrix Newton::add_trend() {
   return t;
 }
 
-// R A, M^-1 and the residual of these solves, at the mode.
+// Q A, M^-1 and the residual of these solves, at the mode.
 void Newton::finish_trend() {
   const Index n = data_.size(), c = data_.functions(), q = basis_.cols();
   solve_trend(mode_.w, options_.basis_tolerance, {});
@@ -251,7 +224,7 @@ void Newton::finish_trend() {
   for (Index j = 0; j < c; ++j) {
     const Matrix covariance = inverse_of(trend_products_.middleCols(j * q, q));
     mode_.beta_covariance.middleCols(j * q, q) = covariance;
-    // D^-1/2 E = S A - S K R A - S^-1 R A; where W is zero, so is the row of R A, and of the last
+    // D^-1/2 E = S A - S K Q A - S^-1 Q A; where W is zero, so is the row of Q A, and of the last
     // term.
     const Vector root = mode_.w.col(j).cwiseSqrt();
     const Vector inverse = (root.array() > 0).select(root.cwiseInverse(), 0.0);
@@ -262,11 +235,11 @@ void Newton::finish_trend() {
   }
 }
 
-// s_ = B^-1 S v, with the curvature w.
+// s_ = B^-1 R'v, with the curvature w.
 SystemReport Newton::solve(const Matrix& w, const Matrix& v, const Observer& observer) {
   const Index n = data_.size(), c = data_.functions();
-  system_.set_curvature(w);
-  b_ = w.cwiseSqrt().cwiseProduct(v);
+  system_.set_curvature(groups_.curvature(w));
+  b_ = system_.root().transposed_times(v);
   s_ = Matrix::Zero(n, c);
   const Eigen::Map<const Matrix> b(b_.data(), n * c, 1);
   Eigen::Map<Matrix> s(s_.data(), n * c, 1);
@@ -278,7 +251,7 @@ SystemReport Newton::solve(const Matrix& w, const Matrix& v, const Observer& obs
 
 SystemReport Newton::find_direction(const Observer& observer) {
   auto report = solve(local_.step_w, kr_, observer);
-  d_ = r_ - local_.step_w.cwiseSqrt().cwiseProduct(s_);
+  d_ = r_ - system_.root().times(s_);
   if (basis_.cols() > 0 && report.stop != StopReason::interrupted) {
     const auto trend = solve_trend(local_.step_w, solve_tolerance_, observer);
     if (trend.stop == StopReason::interrupted) report.stop = trend.stop;
@@ -292,23 +265,25 @@ SystemReport Newton::find_direction(const Observer& observer) {
 bool Newton::move(Index j) {
   const bool trend = basis_.cols() > 0;
   const Matrix& step = trend ? fd_ : kd_;  // of f
-  const double slope = r_.col(j).dot(step.col(j));
+  const double slope = groups_.dot(r_, step, j);
   if (!(slope > 0)) return false;
-  const double quadratic = mode_.a.col(j).dot(ka_.col(j));
-  const double cross = mode_.a.col(j).dot(kd_.col(j));
-  const double square = d_.col(j).dot(kd_.col(j));
+  const double quadratic = groups_.dot(mode_.a, ka_, j);
+  const double cross = groups_.dot(mode_.a, kd_, j);
+  const double square = groups_.dot(d_, kd_, j);
   double t = 1;
   for (int halving = 0; halving <= kMostHalvings; ++halving, t *= 0.5) {
-    const double psi = log_density(problem_, data_, j, mode_.f.col(j) + t * step.col(j)) -
+    const Matrix there = groups_.of(mode_.f, j) + t * groups_.of(step, j);
+    const double psi = log_density(*problem_.likelihood, data_, j, there) -
                        0.5 * (quadratic + t * (2 * cross + t * square));
     // Close to the mode psi is flat to rounding, and the whole step is a good one.
     if (psi >= psi_(j) + kArmijo * t * slope - kRounding * (1 + std::abs(psi_(j)))) {
-      mode_.a.col(j) += t * d_.col(j);
-      ka_.col(j) += t * kd_.col(j);
-      mode_.f.col(j) = ka_.col(j).array() + data_.offset(j);
+      groups_.of(mode_.a, j) += t * groups_.of(d_, j);
+      groups_.of(ka_, j) += t * groups_.of(kd_, j);
+      for (Index c = j * groups_.width; c < (j + 1) * groups_.width; ++c)
+        mode_.f.col(c) = ka_.col(c).array() + data_.offset(c);
       if (trend) {
-        mode_.beta.col(j) += t * beta_step_.col(j);
-        mode_.f.col(j) += basis_ * mode_.beta.col(j);
+        groups_.of(mode_.beta, j) += t * groups_.of(beta_step_, j);
+        groups_.of(mode_.f, j) += basis_ * groups_.of(mode_.beta, j);
       }
       return true;
     }
@@ -322,7 +297,7 @@ void Newton::finish(bool done) {
   if (mode_.steps > 0 && mode_.stop != StopReason::interrupted) {
     system_.multiply(mode_.a, ka_);
     mode_.f = latent();
-    local_ = evaluate(problem_, data_, mode_.f);
+    local_ = likelihood_at(*problem_.likelihood, data_, mode_.f);
     done = measure();
   }
   if (done && mode_.stop != StopReason::interrupted) mode_.stop = StopReason::converged;
@@ -331,8 +306,8 @@ void Newton::finish(bool done) {
     mode_.stop = StopReason::stagnation;
   mode_.w = local_.w;
   mode_.log_density = local_.log_density.sum();
-  mode_.quadratic = column_dots(mode_.a, ka_).sum();
-  system_.set_curvature(mode_.w);
+  mode_.quadratic = groups_.dots(mode_.a, ka_).sum();
+  system_.set_curvature(groups_.curvature(mode_.w));
   if (basis_.cols() > 0 && mode_.stop != StopReason::interrupted) finish_trend();
 }
 
@@ -352,14 +327,14 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
     ++mode_.steps;
     bool moved = false;
     const int halvings = mode_.halvings;
-    for (Index j = 0; j < data_.functions(); ++j) moved = move(j) || moved;
-    // d = r - S B^-1 S K r cancels where S K S is large: the solve must then be better.
-    const bool poor = !moved || mode_.halvings - halvings > kManyHalvings * data_.functions();
+    for (Index j = 0; j < groups_.count; ++j) moved = move(j) || moved;
+    // d = r - R B^-1 R'K r cancels where R'K R is large: the solve must then be better.
+    const bool poor = !moved || mode_.halvings - halvings > kManyHalvings * groups_.count;
     const bool could_be_better = solve_tolerance_ > kTightest;
     if (poor) solve_tolerance_ = std::max(kTighter * solve_tolerance_, kTightest);
     if (!moved && could_be_better) continue;
-    local_ = evaluate(problem_, data_, mode_.f);
-    psi_ = local_.log_density - 0.5 * column_dots(mode_.a, ka_);
+    local_ = likelihood_at(*problem_.likelihood, data_, mode_.f);
+    psi_ = local_.log_density - 0.5 * groups_.dots(mode_.a, ka_);
     const double before = mode_.residual.maxCoeff();
     done = measure();
     // Whole steps that gain little are the solve's doing too.
@@ -387,6 +362,23 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
 
 }  // namespace
 
+void check_coupling(const likelihoods::Likelihood& likelihood, MeanKind mean,
+                    const std::string& preconditioner) {
+  if (likelihood.coupled() == nullptr) return;
+  if (mean != MeanKind::zero)
+    throw InvalidArgument(fmt::format(
+        "`mean={}` does not go with the likelihood {}: a trend that all functions share changes no "
+        "probability, so its coefficients are not determined; add `constant` or `linear` to the "
+        "kernel instead",
+        to_string(mean), likelihood.text()));
+  if (preconditioner != "auto" && preconditioner != "none")
+    throw InvalidArgument(
+        fmt::format("`preconditioner={}` is built for K + W^-1, and the functions that the "
+                    "likelihood {} couples "
+                    "have no W^-1; give auto or none",
+                    preconditioner, likelihood.text()));
+}
+
 LaplaceMode find_mode(const Problem& problem, const Observations& data, LaplaceSystem& system,
                       LaplaceMode start, const NewtonOptions& options, const Observer& observer) {
   if (data.y.rows() != data.x.rows())
@@ -395,6 +387,7 @@ LaplaceMode find_mode(const Problem& problem, const Observations& data, LaplaceS
     throw DimensionMismatch("laplace: weights", data.noise.weight.size(), "rows", data.y.rows());
   if (data.offset.size() != data.y.cols())
     throw DimensionMismatch("laplace: offsets", data.offset.size(), "functions", data.y.cols());
+  check_coupling(*problem.likelihood, problem.mean, "auto");
   return Newton(problem, data, system, options).run(std::move(start), observer);
 }
 
@@ -416,6 +409,8 @@ void TrendPart::add_to(Index j, VectorView ks) const {
 
 ModeSlopes mode_slopes(const Problem& problem, const Observations& data, const LaplaceMode& mode) {
   const Index n = data.size(), c = data.functions();
+  if (problem.likelihood->coupled() != nullptr)
+    return {likelihood_at(*problem.likelihood, data, mode.f).g, Matrix(), true};
   ModeSlopes out{Matrix(n, c), Matrix(n, c)};
   for (Index j = 0; j < c; ++j)
     for (Index i = 0; i < n; ++i) {
@@ -425,6 +420,19 @@ ModeSlopes mode_slopes(const Problem& problem, const Observations& data, const L
       out.curvature_ratio(i, j) = curvature.value > 0 ? curvature.slope / curvature.value : 0.0;
       out.implicit = out.implicit || curvature.slope != 0;
     }
+  return out;
+}
+
+Matrix coupled_slopes(const Problem& problem, const LaplaceMode& mode, const FillBlock& fill) {
+  const Index n = mode.f.rows(), c = mode.f.cols();
+  Matrix out(n, c), e(c, c);
+  Vector slope(c);
+  for (Index i = 0; i < n; ++i) {
+    const Vector f = mode.f.row(i);
+    fill(i, e);
+    problem.likelihood->coupled()->curvature_slope(f, e, slope);
+    out.row(i) = -0.5 * slope;
+  }
   return out;
 }
 

@@ -1,25 +1,27 @@
 // Laplace's approximation for any likelihood that factorises over the points, and for several
-// latent functions at once that share one kernel (one-vs-rest classes): the mode of the posterior
-// by Newton's method, and what the gradients of its log evidence need there.
+// latent functions at once that share one kernel, independent (one-vs-rest classes) or coupled in
+// the likelihood of a row (softmax): the mode of the posterior by Newton's method, and what the
+// gradients of its log evidence need there.
 //   psi(a) = sum log p(y | f) - 1/2 a'K a,  f = K a + offset;  at the mode a = g, the gradient of
-//   log p. A step is d = r - S B^-1 S K r with r = g - a and S = W^1/2: no N x N matrix is formed,
-//   and nothing is divided by W.
-//   log q(y) = psi - 1/2 log|B|,  B = I + S K S.
-//   With a mean of basis A, f = K a + A beta + offset, and beta has a flat prior: at the mode
-//   A'a = 0. With R = S B^-1 S and M = A'R A the step of beta is t = M^-1 A'(a + d), and d becomes
-//   d - R A t. The evidence is that of the best beta (a profile), as in regression.
-//   Source: Rasmussen & Williams (2006), algorithms 3.1 and 5.1; Cutajar et al. (2016),
+//   log p. A step is d = r - R B^-1 R'K r with r = g - a and W = R R' (R = S = W^1/2 for
+//   independent functions): no N x N matrix is formed, and nothing is divided by W. log q(y) = psi
+//   - 1/2 log|B|,  B = I + R'K R. With a mean of basis A, f = K a + A beta + offset, and beta has a
+//   flat prior: at the mode A'a = 0. With Q = R B^-1 R' and M = A'Q A the step of beta is t = M^-1
+//   A'(a + d), and d becomes d - Q A t. The evidence is that of the best beta (a profile), as in
+//   regression. Source: Rasmussen & Williams (2006), algorithms 3.1 and 5.1; Cutajar et al. (2016),
 //           supplement. W is the expected information where the observed one may be negative
 //           (student-t): Hartmann & Vanhatalo (2019).
 //   How good: for a log-concave likelihood the negative Hessian of psi is at least K^-1, so without
 //           a mean the latent mean anywhere is within sqrt(k**) sqrt(r'K r) of the one at the exact
-//           mode.
+//           mode. For coupled functions r and K r are stacked: r'K r is the sum over all of them,
+//           and bounds each.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "mercer/inference/laplace_system.hpp"
-#include "mercer/inference/observations.hpp"
+#include "mercer/inference/local_likelihood.hpp"
 #include "mercer/inference/problem.hpp"
 
 namespace mercer::inference {
@@ -42,16 +44,18 @@ void visit_fields(NewtonOptions& o, Visitor&& field) {
 struct LaplaceMode {
   Matrix a;                // N x C; empty: not found yet
   Matrix f;                // K a + offset
-  Matrix w;                // curvature at f
+  Matrix w;                // curvature at f; coupled functions: its weights (curvature_root.hpp)
   Matrix beta;             // q x C: coefficients of the mean
   double log_density = 0;  // sum log p(y | f)
   double quadratic = 0;    // sum of a'K a
-  Vector residual;         // sqrt(r'K r) of every function: times sqrt(k**), the bound on its mean
+  // sqrt(r'K r) of every function, of all when they are coupled: times sqrt(k**), the bound on its
+  // mean.
+  Vector residual;
   // Of the mean at the mode, functions side by side; empty without one.
-  Matrix basis_solves;        // N x q C: R A
-  Matrix beta_covariance;     // q x q C: (A'R A)^-1
+  Matrix basis_solves;        // N x q C: Q A
+  Matrix beta_covariance;     // q x q C: (A'Q A)^-1
   double trend_defect = 0;    // |M^-1/2 A'g|, the largest: how far beta is from optimal
-  double trend_residual = 0;  // at least |H^-1/2 E M^-1/2| of the solves, E = A - (K + W^-1) R A
+  double trend_residual = 0;  // at least |H^-1/2 E M^-1/2| of the solves, E = A - (K + W^-1) Q A
   StopReason stop = StopReason::iteration_limit;
   int steps = 0;       // of Newton
   int halvings = 0;    // of a step that went too far
@@ -60,6 +64,11 @@ struct LaplaceMode {
 
   double psi() const { return log_density - 0.5 * quadratic; }
 };
+
+/// Throws InvalidArgument when the likelihood couples functions and the mean or the preconditioner
+/// does not go with that.
+void check_coupling(const likelihoods::Likelihood& likelihood, MeanKind mean,
+                    const std::string& preconditioner);
 
 /// From `start` (zero when its a is empty; its f, where there is one, may be that of another
 /// kernel's mode). On return the system's curvature is that of the mode.
@@ -72,13 +81,18 @@ LaplaceMode find_mode(const Problem& problem, const Observations& data, LaplaceS
 /// What the gradients of an evidence need of the likelihood at the mode, N x C each.
 struct ModeSlopes {
   Matrix gradient;         // g, of log p
-  Matrix curvature_ratio;  // (dW/df) / W
+  Matrix curvature_ratio;  // (dW/df) / W; empty when functions are coupled
   bool implicit = false;   // W depends on f
 };
 ModeSlopes mode_slopes(const Problem& problem, const Observations& data, const LaplaceMode& mode);
 
+/// Writes E = Sigma W of a row, C x C.
+using FillBlock = std::function<void(Index row, Matrix& e)>;
+/// u of coupled functions, N x C: -1/2 tr(Sigma dW/df) of every entry of f.
+Matrix coupled_slopes(const Problem& problem, const LaplaceMode& mode, const FillBlock& fill);
+
 /// What a mean adds to the implicit part of a gradient. Its beta moves with the hyperparameters as
-/// well: s becomes s - R A t with t = M^-1 A's, and K s of that gets A t on top. Nothing without a
+/// well: s becomes s - Q A t with t = M^-1 A's, and K s of that gets A t on top. Nothing without a
 /// mean. The mode must outlive it.
 class TrendPart {
  public:

@@ -10,11 +10,9 @@ namespace {
 // The probes of one estimate and their solves; columns run over functions, then probes.
 struct ProbeSolves {
   Matrix r;   // N x C t
-  Matrix q;   // R r
+  Matrix q;   // Q r
   Matrix kq;  // K q
 };
-
-Matrix stacked_root(const Matrix& root, Index probes) { return root.replicate(1, probes); }
 
 // A weighted mean over the probes of every function: column c of the result is
 // sum over s of weight(s) m(:, c + C s).
@@ -35,7 +33,6 @@ class Estimator {
         system_(system),
         mode_(mode),
         slopes_(mode_slopes(problem, data, mode)),
-        root_(mode.w.cwiseSqrt()),
         tolerance_(tolerance) {}
 
   SystemReport solve_probes(Rng& rng, Index probes, Matrix& solutions, const Observer& observer);
@@ -45,12 +42,13 @@ class Estimator {
   Vector exact_part() const;
 
  private:
+  Matrix pull(const Matrix& sigma_w, const Vector& weight) const;
+
   const Problem& problem_;
   const Observations& data_;
   IterativeLaplaceSystem& system_;
   const LaplaceMode& mode_;
   ModeSlopes slopes_;
-  Matrix root_;
   double tolerance_;
   ProbeSolves probes_;
 };
@@ -60,21 +58,34 @@ SystemReport Estimator::solve_probes(Rng& rng, Index probes, Matrix& solutions,
   const Index n = data_.size(), c = data_.functions();
   probes_.r.resize(n, c * probes);
   rng.fill_rademacher(probes_.r);
-  const Matrix scale = stacked_root(root_, probes);
-  const Matrix b = scale.cwiseProduct(probes_.r);
+  const Matrix b = system_.root().transposed_times(probes_.r);
   if (solutions.rows() != n * c || solutions.cols() != probes)
     solutions = Matrix::Zero(n * c, probes);
   const auto report = system_.solve(Eigen::Map<const Matrix>(b.data(), n * c, probes), solutions,
                                     tolerance_, observer);
-  probes_.q = scale.cwiseProduct(Eigen::Map<const Matrix>(solutions.data(), n, c * probes));
+  probes_.q = system_.root().times(Eigen::Map<const Matrix>(solutions.data(), n, c * probes));
   return report;
+}
+
+// u, from Sigma_jj W_j of independent functions, or from E = Sigma W of every row, for which the
+// probes give the mean of (K q) r'.
+Matrix Estimator::pull(const Matrix& sigma_w, const Vector& weight) const {
+  if (problem_.likelihood->coupled() == nullptr)
+    return -0.5 * slopes_.curvature_ratio.cwiseProduct(sigma_w);
+  const Index c = data_.functions();
+  return coupled_slopes(problem_, mode_, [&](Index row, Matrix& e) {
+    e.setZero();
+    for (Index s = 0; s < weight.size(); ++s)
+      e += weight(s) * probes_.kq.row(row).segment(s * c, c).transpose() *
+           probes_.r.row(row).segment(s * c, c);
+  });
 }
 
 Vector Estimator::from_probes(const Vector& weight, const Observer& observer,
                               SystemReport& report) {
   const Index n = data_.size(), c = data_.functions(), t = weight.size();
   const Index p = problem_.kernel.num_parameters();
-  // -1/2 tr(R dK), and K q on the way.
+  // -1/2 tr(Q dK), and K q on the way.
   Matrix u = probes_.r;
   for (Index s = 0; s < t; ++s) u.middleCols(s * c, c) *= -0.5 * weight(s);
   probes_.kq.resize(n, c * t);
@@ -84,13 +95,13 @@ Vector Estimator::from_probes(const Vector& weight, const Observer& observer,
   const Matrix sigma_w = over_probes(probes_.kq.cwiseProduct(probes_.r), c, weight);
   Matrix ks = Matrix::Zero(n, c);
   if (slopes_.implicit) {
-    u = -0.5 * slopes_.curvature_ratio.cwiseProduct(sigma_w);
+    u = pull(sigma_w, weight);
     Matrix ku(n, c);
     system_.multiply(u, ku);
-    const Matrix b = root_.cwiseProduct(ku);
+    const Matrix b = system_.root().transposed_times(ku);
     Matrix v = Matrix::Zero(n * c, 1);
     report = system_.solve(Eigen::Map<const Matrix>(b.data(), n * c, 1), v, tolerance_, observer);
-    Matrix s = u - root_.cwiseProduct(Eigen::Map<const Matrix>(v.data(), n, c));
+    Matrix s = u - system_.root().times(Eigen::Map<const Matrix>(v.data(), n, c));
     TrendPart trend(problem_, data_, mode_);
     for (Index j = 0; j < c; ++j) trend.project(j, s.col(j));
     Vector implicit(p);

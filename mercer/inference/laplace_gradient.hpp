@@ -1,9 +1,10 @@
 // The gradient of a Laplace approximation's log evidence by solves only, for any number of points.
-// With R = (K + W^-1)^-1 = S B^-1 S and Rademacher probes r, q = R r:
-//   tr(R dK)      ~ mean of q'dK r
-//   Sigma_jj W_j  ~ mean of (K q)_j r_j,  Sigma = (K^-1 + W)^-1
-//   u = -1/2 Sigma_jj dW_j, s = u - R K u (one adjoint solve for all parameters):
-//   d log q       = 1/2 a'dK a - 1/2 tr(R dK) + s'dK g.
+// With Q = (K + W^-1)^-1 = R B^-1 R' and Rademacher probes r, q = Q r:
+//   tr(Q dK)      ~ mean of q'dK r
+//   Sigma W       ~ mean of (K q) r' (its diagonal, or C x C blocks of coupled functions),
+//                   Sigma = (K^-1 + W)^-1
+//   u = -1/2 tr(Sigma dW/df), s = u - Q K u (one adjoint solve for all parameters):
+//   d log q       = 1/2 a'dK a - 1/2 tr(Q dK) + s'dK g.
 //   Source: Cutajar et al. (2016), supplement; the adjoint form: design notes, section 7.
 //           Unbiased but for the tolerances of the mode and of the solves.
 //   Cost:   Newton's method from the last mode, probes + 1 solves a function, two passes with
@@ -52,7 +53,7 @@ class LaplaceGradient {
   struct State {
     Matrix mode;       // a of the last estimate
     Matrix latent;     // f there
-    Matrix solutions;  // B^-1 S r of its probes, stacked
+    Matrix solutions;  // B^-1 R'r of its probes, stacked
     int estimates = 0;
   };
   const State& state() const { return state_; }

@@ -74,10 +74,10 @@ class LaplaceSolves final : public Inference {
 constexpr double kProducts = 40;
 
 EvaluationCost cost(const CostSetting& s) {
-  const double vectors = 8.0 * static_cast<double>(s.n) * static_cast<double>(s.functions) *
+  const double vectors = 8.0 * static_cast<double>(s.n) * static_cast<double>(s.functions.count) *
                          static_cast<double>(s.columns + s.probes) * 10;
   return {vectors, kProducts * product_seconds(s.speed, s.n, s.system.op, s.system.precision,
-                                               s.functions * s.probes)};
+                                               s.functions.count * s.probes)};
 }
 
 }  // namespace

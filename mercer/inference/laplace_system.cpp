@@ -1,12 +1,12 @@
 #include "mercer/inference/laplace_system.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "mercer/approximations/rpcholesky.hpp"
 #include "mercer/core/error.hpp"
-#include "mercer/core/threads.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/blas.hpp"
@@ -23,107 +23,6 @@ constexpr double kLeastCurvature = 1e-10;
 // it is worth about N / 100 iterations. Better solves than this are left to it.
 constexpr Index kRowsPerIteration = 300;
 constexpr double kBestByOldFactor = 1e-9;
-
-using Block = Eigen::Map<const Matrix>;
-
-// N C x t, without gaps, as N x (C t).
-Block unstacked(ConstMatrixView x, Index n) { return {x.data(), n, x.rows() / n * x.cols()}; }
-
-// B = I + S K S of all functions, S = W^1/2.
-class CurvedOperator final : public linalg::LinearOperator {
- public:
-  CurvedOperator(const linalg::LinearOperator& k, const Matrix& root) : k_(k), root_(root) {}
-  Index size() const override { return root_.size(); }
-
-  void apply(ConstMatrixView x, MatrixView y) const override {
-    const Index n = root_.rows(), c = root_.cols();
-    const auto in = unstacked(x, n);
-    scaled_.resize(n, in.cols());
-    product_.resize(n, in.cols());
-    for (Index j = 0; j < in.cols(); ++j) scaled_.col(j) = root_.col(j % c).cwiseProduct(in.col(j));
-    k_.apply(scaled_, product_);
-    Eigen::Map<Matrix> out(y.data(), n, in.cols());
-    for (Index j = 0; j < in.cols(); ++j)
-      out.col(j) = in.col(j) + root_.col(j % c).cwiseProduct(product_.col(j));
-  }
-
- private:
-  const linalg::LinearOperator& k_;
-  const Matrix& root_;
-  mutable Matrix scaled_, product_;  // kept from product to product
-};
-
-// One preconditioner a function: of B itself, or of K + W^-1 = S^-1 B S^-1.
-class CurvedPreconditioner final : public linalg::Preconditioner {
- public:
-  CurvedPreconditioner(std::vector<std::unique_ptr<linalg::Preconditioner>> parts, Matrix scale)
-      : parts_(std::move(parts)), scale_(std::move(scale)) {}
-  Index size() const override { return static_cast<Index>(parts_.size()) * parts_[0]->size(); }
-
-  // Of B: z = P^-1 r. Of K + W^-1: z = S^-1 P^-1 S^-1 r.
-  void solve(ConstMatrixView r, MatrixView z) const override {
-    each([&](Index c, const linalg::Preconditioner& p, Index n) {
-      if (scale_.size() == 0) {
-        p.solve(r.middleRows(c * n, n), z.middleRows(c * n, n));
-        return;
-      }
-      const Vector inverse = scale_.col(c).cwiseInverse();
-      Matrix scaled = inverse.asDiagonal() * r.middleRows(c * n, n);
-      Matrix solved(n, r.cols());
-      p.solve(scaled, solved);
-      z.middleRows(c * n, n) = inverse.asDiagonal() * solved;
-    });
-  }
-  double log_det() const override {
-    double sum = 0;
-    each([&](Index c, const linalg::Preconditioner& p, Index) {
-      sum += p.log_det();
-      if (scale_.size() > 0) sum += 2 * scale_.col(c).array().log().sum();
-    });
-    return sum;
-  }
-  void sample(Rng& rng, MatrixView z) const override {
-    each([&](Index c, const linalg::Preconditioner& p, Index n) {
-      p.sample(rng, z.middleRows(c * n, n));
-      if (scale_.size() > 0) z.middleRows(c * n, n).array().colwise() *= scale_.col(c).array();
-    });
-  }
-
- private:
-  template <class Visitor>
-  void each(Visitor&& visit) const {
-    for (std::size_t c = 0; c < parts_.size(); ++c)
-      visit(static_cast<Index>(c), *parts_[c], parts_[c]->size());
-  }
-
-  std::vector<std::unique_ptr<linalg::Preconditioner>> parts_;
-  Matrix scale_;  // S, when the parts are those of K + W^-1; else empty
-};
-
-// P = L L', of a factor that lives elsewhere.
-class FactorPreconditioner final : public linalg::Preconditioner {
- public:
-  explicit FactorPreconditioner(const linalg::Cholesky& factor) : factor_(factor) {}
-  Index size() const override { return factor_.size(); }
-  void solve(ConstMatrixView r, MatrixView z) const override {
-    z = r;
-    factor_.solve_in_place(z);
-  }
-  double log_det() const override { return factor_.log_det(); }
-  void sample(Rng& rng, MatrixView z) const override {
-    rng.fill_normal(z);
-    linalg::multiply_lower(factor_.factor(), z);
-  }
-
- private:
-  const linalg::Cholesky& factor_;
-};
-
-void check_curvature(ConstMatrixView w, Index n) {
-  if (w.rows() != n) throw DimensionMismatch("curvature: rows", w.rows(), "points", n);
-  if (w.cols() == 0 || !(w.minCoeff() >= 0) || !w.allFinite())
-    throw InvalidArgument("the curvature of a likelihood must be finite and not negative");
-}
 
 }  // namespace
 
@@ -161,36 +60,17 @@ void DenseLaplaceSystem::multiply(ConstMatrixView v, MatrixView kv) const {
   products_ += v.cols();
 }
 
-void DenseLaplaceSystem::set_curvature(ConstMatrixView w) {
-  check_curvature(w, points());
-  const Matrix root = w.cwiseSqrt();
-  current_ = current_ && root.cols() == root_.cols() && root == root_;
-  if (root.cols() != root_.cols()) factors_.clear();
-  root_ = root;
+void DenseLaplaceSystem::set_curvature(const Curvature& curvature) {
+  CurvatureRoot root(curvature, points());
+  current_ = current_ && root == root_;
+  if (root.functions() != root_.functions() || root.coupled() != root_.coupled()) factor_.reset();
+  root_ = std::move(root);
 }
 
 void DenseLaplaceSystem::factor() {
-  if (current_ && !factors_.empty()) return;
-  const Index n = points(), panel = 64;
-  std::vector<linalg::Cholesky> old = std::move(factors_), fresh;
-  factors_.clear();
-  for (Index c = 0; c < root_.cols(); ++c) {
-    Matrix b(0, 0);
-    if (!old.empty()) b = std::move(old[static_cast<std::size_t>(c)]).storage();
-    b.resize(n, n);
-    const auto s = root_.col(c);
-    const auto fill = [&](Index task, int) {
-      for (Index j = task * panel; j < std::min(n, (task + 1) * panel); ++j) {
-        const Index below = n - j;
-        b.col(j).tail(below) = s(j) * s.tail(below).cwiseProduct(k_.col(j).tail(below));
-        b(j, j) += 1;
-      }
-    };
-    parallel_for((n + panel - 1) / panel, std::ref(fill));
-    fresh.emplace_back(std::move(b));
-    ++factorisations_;
-  }
-  factors_ = std::move(fresh);
+  if (current_ && factor_) return;
+  factor_ = std::make_unique<CurvedFactor>(k_, root_, std::move(factor_));
+  factorisations_ += factor_->count();
   current_ = true;
 }
 
@@ -198,30 +78,26 @@ SystemReport DenseLaplaceSystem::solve(ConstMatrixView b, MatrixView x, double t
                                        const Observer& observer) {
   const Index n = points();
   SystemReport report;
-  if (!current_ && !factors_.empty() && tolerance > kBestByOldFactor) {
-    std::vector<std::unique_ptr<linalg::Preconditioner>> parts;
-    for (const auto& old : factors_) parts.push_back(std::make_unique<FactorPreconditioner>(old));
-    const CurvedPreconditioner preconditioner(std::move(parts), Matrix());
+  if (!current_ && factor_ && tolerance > kBestByOldFactor) {
     const Product k(*this);
     krylov::SolverOptions options;
     options.tolerance = tolerance;
     options.max_iterations = static_cast<int>(std::max<Index>(6, n / kRowsPerIteration));
     krylov::SolverContext context;
-    context.preconditioner = &preconditioner;
+    context.preconditioner = factor_.get();
     context.observer = observer;
     const auto result =
         krylov::solver("cg").solve(CurvedOperator(k, root_), b, x, options, context);
     report.stop = result.stop;
     report.iterations = result.iterations;
-    report.matvecs = result.total_matvecs() * root_.cols();
+    report.matvecs = result.total_matvecs() * root_.functions();
     report.relative_residual = result.relative_residual;
     if (result.stop == StopReason::converged || result.stop == StopReason::interrupted)
       return report;
   }
   factor();
   x = b;
-  for (std::size_t c = 0; c < factors_.size(); ++c)
-    factors_[c].solve_in_place(x.middleRows(static_cast<Index>(c) * n, n));
+  factor_->solve_in_place(x);
   report.stop = StopReason::converged;
   report.relative_residual = 0;
   return report;
@@ -229,9 +105,7 @@ SystemReport DenseLaplaceSystem::solve(ConstMatrixView b, MatrixView x, double t
 
 double DenseLaplaceSystem::log_det() {
   factor();
-  double sum = 0;
-  for (const auto& factor : factors_) sum += factor.log_det();
-  return sum;
+  return factor_->log_det();
 }
 
 CurvedDeterminant DenseLaplaceSystem::log_determinant(const LogDeterminantOptions& /*options*/,
@@ -244,13 +118,49 @@ CurvedDeterminant DenseLaplaceSystem::log_determinant(const LogDeterminantOption
 
 Matrix DenseLaplaceSystem::inverse(Index c) {
   factor();
-  return linalg::Cholesky(factors_[static_cast<std::size_t>(c)]).inverse();
+  return linalg::Cholesky(factor_->block(c)).inverse();
+}
+
+const linalg::Cholesky& DenseLaplaceSystem::coupling() {
+  factor();
+  return factor_->coupling();
+}
+
+// With V_c = L_c^-1 S_c k and, for coupled functions, g_c = q_c * (B_c^-1 S_c k):
+//   block (c, d) = [c = d] V_c'V_c - g_c'(U'H U)^-1 g_d.
+LaplaceSystem::Explained DenseLaplaceSystem::explained(ConstMatrixView cross, double /*tolerance*/,
+                                                       const Observer& /*observer*/) {
+  factor();
+  const Index m = cross.cols(), c = root_.functions();
+  Explained out;
+  out.blocks = Matrix::Zero(m, c * c);
+  out.truncated = Matrix::Zero(m, c);
+  std::vector<Matrix> g;
+  for (Index j = 0; j < c; ++j) {
+    Matrix v = root_.scale().col(j).asDiagonal() * cross;
+    factor_->block(j).solve_lower_in_place(v);
+    linalg::column_dots(v, v, {out.blocks.col(j + c * j).data(), static_cast<std::size_t>(m)});
+    if (!root_.coupled()) continue;
+    linalg::solve_lower(factor_->block(j).factor(), linalg::Transpose::yes, v);
+    v = root_.direction().col(j).asDiagonal() * v;
+    factor_->coupling().solve_lower_in_place(v);
+    g.push_back(std::move(v));
+  }
+  Vector dots(m);
+  for (Index d = 0; d < static_cast<Index>(g.size()); ++d)
+    for (Index j = d; j < c; ++j) {
+      linalg::column_dots(g[static_cast<std::size_t>(j)], g[static_cast<std::size_t>(d)],
+                          {dots.data(), static_cast<std::size_t>(m)});
+      out.blocks.col(j + c * d) -= dots;
+      if (j != d) out.blocks.col(d + c * j) -= dots;
+    }
+  return out;
 }
 
 struct IterativeLaplaceSystem::Impl {
   SystemChoice choice;
   Operators k;
-  Matrix root;
+  CurvatureRoot root;
   std::unique_ptr<CurvedOperator> exact, fast;
   Matrix low_rank;  // F of "auto"; empty otherwise
   std::unique_ptr<linalg::Preconditioner> preconditioner;
@@ -258,7 +168,7 @@ struct IterativeLaplaceSystem::Impl {
   double build_seconds = 0;
 
   void factor_kernel();
-  void precondition(ConstMatrixView w);
+  void precondition(const Curvature& curvature);
 };
 
 void IterativeLaplaceSystem::Impl::factor_kernel() {
@@ -271,16 +181,29 @@ void IterativeLaplaceSystem::Impl::factor_kernel() {
   report = {.name = "rpcholesky", .rank = low_rank.cols()};
 }
 
-void IterativeLaplaceSystem::Impl::precondition(ConstMatrixView w) {
+void IterativeLaplaceSystem::Impl::precondition(const Curvature& curvature) {
+  const Matrix& w = curvature.w;
+  if (curvature.coupled && choice.preconditioner != "auto" && choice.preconditioner != "none")
+    throw InvalidArgument(
+        fmt::format("`preconditioner={}` is built for K + W^-1, and functions that are coupled in "
+                    "a row have no "
+                    "W^-1; give auto or none",
+                    choice.preconditioner));
   // A kernel that is zero everywhere has no factor, and B = I needs none.
   if (choice.preconditioner == "none" || (choice.preconditioner == "auto" && low_rank.size() == 0))
     return;
+  if (curvature.coupled) {
+    const Index rank = CoupledLowRank::rank_for(root.functions(), low_rank.cols());
+    preconditioner = std::make_unique<CoupledLowRank>(low_rank, rank, root);
+    report.rank = rank;
+    return;
+  }
   std::vector<std::unique_ptr<linalg::Preconditioner>> parts;
   Matrix scale;
   if (low_rank.size() > 0) {
     for (Index c = 0; c < w.cols(); ++c)
       parts.push_back(std::make_unique<preconditioners::Woodbury>(
-          Matrix(root.col(c).asDiagonal() * low_rank), 1.0));
+          Matrix(root.scale().col(c).asDiagonal() * low_rank), 1.0));
   } else {
     scale = w.cwiseMax(kLeastCurvature).cwiseSqrt();
     for (Index c = 0; c < w.cols(); ++c) {
@@ -313,13 +236,12 @@ void IterativeLaplaceSystem::multiply(ConstMatrixView v, MatrixView kv) const {
   impl_->k.exact->apply(v, kv);
 }
 
-void IterativeLaplaceSystem::set_curvature(ConstMatrixView w) {
+void IterativeLaplaceSystem::set_curvature(const Curvature& curvature) {
   const Timer timer;
-  check_curvature(w, points());
-  impl_->root = w.cwiseSqrt();
+  impl_->root = CurvatureRoot(curvature, points());
   impl_->exact = std::make_unique<CurvedOperator>(*impl_->k.exact, impl_->root);
   if (impl_->k.fast) impl_->fast = std::make_unique<CurvedOperator>(*impl_->k.fast, impl_->root);
-  impl_->precondition(w);
+  impl_->precondition(curvature);
   impl_->build_seconds += timer.seconds();
 }
 
@@ -338,11 +260,46 @@ SystemReport IterativeLaplaceSystem::solve(ConstMatrixView b, MatrixView x, doub
   SystemReport report;
   report.stop = result.stop;
   report.iterations = result.iterations;
-  report.matvecs = result.total_matvecs() * impl_->root.cols();
+  report.matvecs = result.total_matvecs() * impl_->root.functions();
   report.relative_residual = result.relative_residual;
   report.fell_back_to_double = result.fell_back_to_double;
   report.seconds = timer.seconds();
   return report;
+}
+
+const CurvatureRoot& IterativeLaplaceSystem::root() const { return impl_->root; }
+
+// For x_d = B^-1 b_d with the residual r_d = b_d - B x_d:
+//   b_c'B^-1 b_d = b_c'x_d + x_c'r_d + r_c'B^-1 r_d,
+// and since B >= I the last term is at most |r_c| |r_d|.
+LaplaceSystem::Explained IterativeLaplaceSystem::explained(ConstMatrixView cross, double tolerance,
+                                                           const Observer& observer) {
+  const auto& root = impl_->root;
+  const Index n = root.points(), m = cross.cols(), c = root.functions();
+  // Right-hand sides run over functions, then points: R' (e_c (x) k_j).
+  Matrix wide = Matrix::Zero(n, c * c * m);
+  for (Index j = 0; j < c; ++j)
+    for (Index p = 0; p < m; ++p) wide.col((j * m + p) * c + j) = cross.col(p);
+  const Matrix pulled = root.transposed_times(wide);
+  const Eigen::Map<const Matrix> b(pulled.data(), n * c, c * m);
+  Matrix x = Matrix::Zero(n * c, c * m), r(n * c, c * m);
+  Explained out{Matrix(m, c * c), Matrix(m, c), solve(b, x, tolerance, observer)};
+  if (out.report.stop == StopReason::interrupted) return out;
+  impl_->exact->apply(x, r);
+  r = b - r;
+  Vector plain(m), correction(m);
+  const auto dots = [&](ConstMatrixView u, ConstMatrixView v, Vector& to) {
+    linalg::column_dots(u, v, {to.data(), static_cast<std::size_t>(m)});
+  };
+  for (Index d = 0; d < c; ++d) {
+    for (Index j = 0; j < c; ++j) {
+      dots(b.middleCols(j * m, m), x.middleCols(d * m, m), plain);
+      dots(x.middleCols(j * m, m), r.middleCols(d * m, m), correction);
+      out.blocks.col(j + c * d) = plain + correction;
+    }
+    out.truncated.col(d) = r.middleCols(d * m, m).colwise().squaredNorm().transpose();
+  }
+  return out;
 }
 
 std::int64_t IterativeLaplaceSystem::products() const {

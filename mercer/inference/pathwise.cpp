@@ -20,18 +20,24 @@ Index feature_count(const kernels::Kernel& kernel, const PathwiseOptions& option
 
 }  // namespace
 
-PathwiseDraws::PathwiseDraws(const Problem& problem, const Matrix& x, ConstVectorView noise,
-                             const Weights& weights, const PathwiseOptions& options,
-                             const Solve& solve)
+PathwiseDraws::PathwiseDraws(const Problem& problem, const Matrix& x,
+                             const PathwiseOptions& options, const Update& update)
     : problem_(problem),
       x_(x),
       features_(problem.kernel, feature_count(problem.kernel, options), options.seed),
-      coefficients_(features_.count(), options.count),
-      weights_(Matrix::Zero(x.rows(), options.count)) {
+      coefficients_(features_.count(), options.count) {
   for (Index s = 0; s < options.count; ++s)
     Rng(options.seed, "pathwise prior", static_cast<std::uint64_t>(s))
         .fill_normal(coefficients_.col(s));
-  Matrix b = features_.combine(x, coefficients_);
+  weights_ = update(features_.combine(x, coefficients_));
+}
+
+PathwiseDraws::PathwiseDraws(const Problem& problem, const Matrix& x, ConstVectorView noise,
+                             const Weights& weights, const PathwiseOptions& options,
+                             const Solve& solve)
+    : PathwiseDraws(problem, x, options, [](const Matrix& prior) { return prior; }) {
+  Matrix b = std::move(weights_);
+  weights_ = Matrix::Zero(x.rows(), options.count);
   Vector e(x.rows());
   for (Index s = 0; s < options.count; ++s) {
     Rng(options.seed, "pathwise noise", static_cast<std::uint64_t>(s)).fill_normal(e);

@@ -4,6 +4,10 @@
 // where f0_s is a draw from the prior: random Fourier features with normal weights. With a mean of
 // basis A, b_s = M^-1 A'u_s (M = A'H^-1 A) is what the trend would make of that draw, and
 //     f_s(x) = mean(x) + f0_s(x) - a(x)'b_s - k(x, X) (u_s - H^-1 A b_s).
+// Functions that are coupled in a row have C draws at a time, and with the root R of their
+// curvature
+//     u = R B^-1 (R'f0 + e),  e ~ N(0, I),
+// has the covariance R B^-1 R' = (K + W^-1)^-1 without a division by W.
 //   Source: Wilson et al. (2020), Efficiently sampling functions from Gaussian process posteriors.
 //   Cost:   one solve with H per draw, all in a block, once; after that N kernel values, F features
 //           and 2 (N + F) flops per draw for a point.
@@ -42,6 +46,11 @@ class PathwiseDraws {
   /// InvalidArgument when refusal(kernel) gives a reason.
   PathwiseDraws(const Problem& problem, const Matrix& x, ConstVectorView noise,
                 const Weights& weights, const PathwiseOptions& options, const Solve& solve);
+
+  /// The same for any posterior: u of the prior draws at the rows of x, N x options.count.
+  using Update = std::function<Matrix(const Matrix& prior)>;
+  PathwiseDraws(const Problem& problem, const Matrix& x, const PathwiseOptions& options,
+                const Update& update);
 
   Index count() const { return coefficients_.cols(); }
   /// f_s - mean at the rows of `at`, one column per draw.

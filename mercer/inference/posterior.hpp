@@ -16,7 +16,8 @@ namespace mercer::inference {
 ///   Gaussian noise:  residual = |D^-1/2 r|, r = y - A beta - H w; |r|/sqrt(s2) when the noise
 ///                    variances D are equal.
 ///   Laplace:         residual = sqrt(r'K r), r = grad log p - w, against the exact mode; a bound
-///                    when the likelihood is log-concave and the mean zero.
+///                    when the likelihood is log-concave and the mean zero. Functions that the
+///                    likelihood couples all have the residual of their sum of r'K r.
 struct Certificate {
   Vector residual = Vector::Zero(1);  // of every latent function; true, double precision
   double mean_error_bound = 0;        // the bound at its largest over the training points
@@ -33,7 +34,9 @@ struct Certificate {
 struct LatentFunction {
   Weights weights;
   linalg::Diagonal noise;  // Gaussian: D, jitter included
-  Vector curvature;        // Laplace: W at the mode, N; may be zero. Empty with Gaussian noise
+  /// Laplace: W at the mode, N; may be zero. Coupled functions: the weights w of their W (softmax:
+  /// p, times the weight of the row). Empty with Gaussian noise.
+  Vector curvature;
   double offset = 0;
 };
 

@@ -1,8 +1,9 @@
+#include "mercer/krylov/registry.hpp"
+
 #include <fmt/format.h>
 
 #include "mercer/core/error.hpp"
 #include "mercer/inference/entries.hpp"
-#include "mercer/krylov/registry.hpp"
 
 namespace mercer::inference {
 

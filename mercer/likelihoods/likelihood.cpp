@@ -1,8 +1,11 @@
 #include "mercer/likelihoods/likelihood.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/likelihoods/coupled_likelihood.hpp"
 #include "mercer/likelihoods/detail/quadrature.hpp"
 #include "mercer/likelihoods/detail/special.hpp"
 
@@ -41,6 +44,12 @@ Peak peak(const Likelihood& likelihood, double y, double mean, double variance) 
   }
   out.width = 1 / std::sqrt(1 / variance - likelihood.log_density(y, out.at).second);
   return out;
+}
+
+[[noreturn]] void refuse_single(const Likelihood& likelihood) {
+  throw InvalidArgument(
+      fmt::format("the likelihood {} couples the functions of a row: a single one has no density",
+                  likelihood.text()));
 }
 
 }  // namespace
@@ -87,5 +96,15 @@ Predictive Likelihood::predictive(double mean, double variance) const {
 double Likelihood::predictive_cdf(double y, double mean, double variance) const {
   return detail::gaussian_average([&](double f) { return cdf(y, f); }, mean, variance);
 }
+
+LogDensity CoupledLikelihood::log_density(double /*y*/, double /*f*/) const {
+  refuse_single(*this);
+}
+double CoupledLikelihood::predictive_quantile(double /*p*/, double /*mean*/,
+                                              double /*variance*/) const {
+  refuse_single(*this);
+}
+Predictive CoupledLikelihood::moments(double /*f*/) const { refuse_single(*this); }
+double CoupledLikelihood::cdf(double /*y*/, double /*f*/) const { refuse_single(*this); }
 
 }  // namespace mercer::likelihoods

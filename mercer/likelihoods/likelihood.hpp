@@ -37,14 +37,20 @@ struct Predictive {
   double mean = 0, variance = 0;
 };
 
+class CoupledLikelihood;
+
 class Likelihood {
  public:
   virtual ~Likelihood() = default;
   virtual std::unique_ptr<Likelihood> clone() const = 0;
   /// As the user types it, with what is fixed: "poisson", "student-t:df=4". make() reads it back.
   virtual std::string text() const = 0;
-  /// True: y is one of two classes, coded 0 and 1, and the predictive mean is the probability of 1.
+  /// True: y says whether a row belongs to a class, coded 0 and 1, and the predictive mean is the
+  /// probability that it does.
   virtual bool is_binary() const { return false; }
+  /// Itself when an observation depends on all latent functions of its row (softmax); null when it
+  /// depends on one, as what follows supposes. See coupled_likelihood.hpp.
+  virtual const CoupledLikelihood* coupled() const { return nullptr; }
   /// The variance of the noise when y is f plus normal noise, so that inference is exact; unset for
   /// every other likelihood.
   virtual std::optional<double> gaussian_noise() const { return {}; }

@@ -7,6 +7,7 @@
 #include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/likelihoods/negative_binomial.hpp"
 #include "mercer/likelihoods/poisson.hpp"
+#include "mercer/likelihoods/softmax.hpp"
 #include "mercer/likelihoods/student_t.hpp"
 
 namespace mercer::likelihoods {
@@ -17,6 +18,7 @@ Registry<LikelihoodInfo>& likelihoods() {
       gaussian_info(),
       bernoulli_logit_info(),
       bernoulli_probit_info(),
+      softmax_info(),
       poisson_info(),
       negative_binomial_info(),
       student_t_info(),

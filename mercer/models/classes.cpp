@@ -35,14 +35,14 @@ std::optional<Index> Classes::find(double value) const {
   return found - values.data();
 }
 
-Matrix Classes::indicators(ConstVectorView target) const {
-  Matrix out = Matrix::Zero(target.size(), functions());
+Matrix Classes::indicators(ConstVectorView target, bool coupled) const {
+  Matrix out = Matrix::Zero(target.size(), functions(coupled));
   for (Index i = 0; i < target.size(); ++i) {
     const auto place = find(target(i));
     if (!place)
       throw DataError(fmt::format("row {}: {} is none of the {} classes that were learned", i + 1,
                                   target(i), count()));
-    if (count() > 2)
+    if (out.cols() > 1)
       out(i, *place) = 1;
     else
       out(i, 0) = static_cast<double>(*place);

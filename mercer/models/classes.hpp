@@ -18,12 +18,13 @@ struct Classes {
   Vector values;
 
   Index count() const { return values.size(); }
-  /// Latent functions: one for two classes (of the second), else one a class.
-  Index functions() const { return count() == 2 ? 1 : count(); }
+  /// Latent functions: one a class, but one alone for two classes (of the second) whose functions
+  /// are not coupled in the likelihood.
+  Index functions(bool coupled = false) const { return count() == 2 && !coupled ? 1 : count(); }
   /// The place of a value, unset when it is none of them.
   std::optional<Index> find(double value) const;
-  /// 0 and 1, N x functions(). Throws DataError when a value is no class.
-  Matrix indicators(ConstVectorView target) const;
+  /// 0 and 1, N x functions(coupled). Throws DataError when a value is no class.
+  Matrix indicators(ConstVectorView target, bool coupled = false) const;
 };
 
 /// Throws DataError when there are more than kMostClasses, or a number is not an integer.

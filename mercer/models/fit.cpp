@@ -84,8 +84,10 @@ Scores score(KernelMachine model, const Validation& validation) {
   // Kernel ridge regression learns as the process does, so it is scored as one.
   if (model.problem.gaussian()) model.mean_only = false;
   PredictOptions options;
-  options.variance.method = model.mean_only ? "none" : "vecchia";
-  if (!model.mean_only) options.variance.check_rows = 0;
+  // Neighbours know nothing of functions that are coupled: those are scored at their mode.
+  const bool at_mode = model.mean_only || model.coupled();
+  options.variance.method = at_mode ? "none" : "vecchia";
+  if (!at_mode) options.variance.check_rows = 0;
   const Predictor predictor(std::move(model), options);
   PredictionScores scores(predictor);
   scores.add(predictor.predict(validation.inputs, {}, validation.noise), validation.target,

@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/inference/coupled_query.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
@@ -15,6 +17,10 @@ namespace {
 
 // Rows at a time where no solve sets the width.
 constexpr Index kRows = 1024;
+// Of coupled functions: rows at a time by factors and by solves at most, iterations of a solve for
+// estimates, and the seconds that exact covariances may take.
+constexpr Index kDirectRows = 64, kSolvedRows = 16;
+constexpr double kIterations = 20, kLongestExact = 60;
 
 MethodOptions prediction_method(const KernelMachine& model, const PredictOptions& options) {
   MethodOptions method = model.method;
@@ -30,14 +36,6 @@ MethodOptions prediction_method(const KernelMachine& model, const PredictOptions
   return method;
 }
 
-/// Variances below this share of the prior variance are rounding, not knowledge; true when raised.
-bool raise_to_floor(double& variance, double prior) {
-  const double floor = 1e-12 * prior;
-  if (!(variance < floor)) return false;
-  variance = floor;
-  return true;
-}
-
 // The draws of different functions must not be drawn alike.
 std::uint64_t draw_seed(std::uint64_t seed, Index function) {
   return function == 0 ? seed
@@ -45,16 +43,6 @@ std::uint64_t draw_seed(std::uint64_t seed, Index function) {
 }
 
 }  // namespace
-
-void check_range(const char* what, ConstMatrixView values, Index first) {
-  for (Index i = 0; i < values.rows(); ++i)
-    if (!values.row(i).allFinite())
-      throw PredictionOverflow(
-          first + i,
-          fmt::format("{} overflows double precision: the inputs of this row lie too far "
-                      "from the training data for this kernel; correct or remove the row",
-                      what));
-}
 
 FunctionQuery::FunctionQuery(const KernelMachine& model, Index function,
                              const PredictOptions& options)
@@ -78,17 +66,6 @@ FunctionQuery::FunctionQuery(const KernelMachine& model, Index function,
 
 Index FunctionQuery::block_rows() const {
   return plan_.variance == "exact" ? plan_.variance_block : kRows;
-}
-
-QueryBlock FunctionQuery::block(ConstMatrixView inputs, Index first) const {
-  QueryBlock block;
-  block.x = inputs;
-  model_.scaling.scale_inputs(block.x);
-  check_range("an input on the model's scale", block.x, first);
-  block.prior = model_.problem.kernel.diagonal(block.x);
-  check_range("the prior variance", block.prior, first);
-  block.basis = model_.problem.basis(block.x);
-  return block;
 }
 
 // k*'H^-1 k* = |L^-1 k*|^2.
@@ -165,17 +142,20 @@ Moments FunctionQuery::exact_variances(const QueryBlock& block, const Observer& 
                             ? explained_directly(cross, prior)
                             : explained_by_solves(cross, prior, out.matvecs, observer);
   const Vector trend = trend_variance(block);
-  out.variance = prior - explained.value + trend;
-  for (Index i = 0; i < out.variance.size(); ++i) {
+  Vector variance = prior - explained.value + trend;
+  double sd_error_bound = 0;
+  for (Index i = 0; i < variance.size(); ++i) {
     explained.rounded(i) += inference::trend_variance_error(std::max(0.0, trend(i)), prior(i),
                                                             model_.certificate.trend_residual);
-    const double high = out.variance(i) + explained.rounded(i);
-    const double low = out.variance(i) - explained.rounded(i) - explained.truncated(i);
-    out.clamped += raise_to_floor(out.variance(i), prior(i));
-    const double sd = std::sqrt(out.variance(i));
-    out.sd_error_bound = std::max({out.sd_error_bound, sd - std::sqrt(std::max(0.0, low)),
-                                   std::sqrt(std::max(0.0, high)) - sd});
+    const double high = variance(i) + explained.rounded(i);
+    const double low = variance(i) - explained.rounded(i) - explained.truncated(i);
+    out.clamped += inference::raise_to_floor(variance(i), prior(i));
+    const double sd = std::sqrt(variance(i));
+    sd_error_bound = std::max(
+        {sd_error_bound, sd - std::sqrt(std::max(0.0, low)), std::sqrt(std::max(0.0, high)) - sd});
   }
+  out.variance = std::move(variance);
+  out.sd_error_bound = sd_error_bound;
   return out;
 }
 
@@ -187,8 +167,9 @@ void FunctionQuery::approximate_variances(const QueryBlock& block, ConstMatrixVi
     out.variance = block.prior - local_->explained(block.x) + trend_variance(block);
   else
     out.variance = deviations.rowwise().squaredNorm() / static_cast<double>(deviations.cols());
-  for (Index i = 0; i < out.variance.size(); ++i)
-    out.clamped += raise_to_floor(out.variance(i), block.prior(i));
+  for (Index i = 0; i < out.variance.rows(); ++i)
+    out.clamped += inference::raise_to_floor(out.variance(i, 0), block.prior(i));
+  out.sd_error_bound.reset();
 }
 
 const inference::PathwiseDraws& FunctionQuery::make_draws(std::int64_t& matvecs,
@@ -206,7 +187,7 @@ const inference::PathwiseDraws& FunctionQuery::make_draws(std::int64_t& matvecs,
   return draws_.emplace(model_.problem, model_.x, noise, function_.weights, wanted, solve_blocks);
 }
 
-Moments FunctionQuery::moments(const QueryBlock& block, Index first, const Observer& observer) {
+Moments FunctionQuery::moments(const QueryBlock& block, const Observer& observer) {
   const auto& weights = function_.weights;
   Vector mean(block.x.rows());
   operators::cross_apply(model_.problem.kernel, block.x, model_.x, weights.w,
@@ -221,13 +202,256 @@ Moments FunctionQuery::moments(const QueryBlock& block, Index first, const Obser
     out = exact_variances(block, observer);
   else if (with_variance())
     approximate_variances(block, deviations, out);
-  check_range("the predicted variance", out.variance, first);
   out.mean = std::move(mean);
   if (function_.offset != 0) out.mean.array() += function_.offset;
   out.error_bound = bound_(block.prior, block.basis);
   out.deviations = deviations.leftCols(options_.variance.joint_samples);
   out.matvecs += matvecs;
   return out;
+}
+
+IndependentQuery::IndependentQuery(const KernelMachine& model, const PredictOptions& options)
+    : model_(model), options_(options) {
+  functions_.resize(model.functions.size());
+  auto first = std::make_unique<FunctionQuery>(model, 0, options_);
+  plan_ = first->plan();
+  const auto count = static_cast<double>(model.num_functions());
+  keeps_all_ = count == 1 || plan_.base_bytes + count * (plan_.peak_bytes - plan_.base_bytes) <=
+                                 plan_.budget_bytes;
+  if (!keeps_all_) return;
+  functions_[0] = std::move(first);
+  for (Index c = 1; c < model.num_functions(); ++c) function(c);
+}
+
+FunctionQuery& IndependentQuery::function(Index c) {
+  auto& slot = functions_[static_cast<std::size_t>(c)];
+  if (slot) return *slot;
+  if (!keeps_all_)
+    for (auto& other : functions_) other.reset();
+  slot = std::make_unique<FunctionQuery>(model_, c, options_);
+  return *slot;
+}
+
+namespace {
+
+QueryBlock part_of(const QueryBlock& block, Index first, Index rows) {
+  return {block.x.middleRows(first, rows), block.basis.middleRows(first, rows),
+          block.prior.segment(first, rows)};
+}
+
+}  // namespace
+
+Moments IndependentQuery::moments(const QueryBlock& block,
+                                  const inference::QueryProgress& progress) {
+  const Index m = block.x.rows(), count = model_.num_functions();
+  const Index draws = options_.variance.joint_samples;
+  Moments out;
+  out.mean.resize(m, count);
+  out.error_bound.resize(m, count);
+  out.deviations.resize(m, count * draws);
+  if (plan_.variance != "none") out.variance.resize(m, count);
+  if (plan_.variance != "none" && plan_.variance != "exact") out.sd_error_bound.reset();
+  for (Index c = 0; c < count; ++c) {
+    auto& f = function(c);
+    for (Index first = 0; first < m; first += f.block_rows()) {
+      const Index rows = std::min(f.block_rows(), m - first);
+      const double done =
+          (static_cast<double>(c) + static_cast<double>(first) / static_cast<double>(m)) /
+          static_cast<double>(count);
+      const auto observer = [&](const Iteration&) {
+        return progress ? progress(done) : Action::proceed;
+      };
+      if (observer({}) == Action::stop) throw Interrupted("interrupted while predicting");
+      const auto some = f.moments(part_of(block, first, rows), observer);
+      out.mean.col(c).segment(first, rows) = some.mean;
+      out.error_bound.col(c).segment(first, rows) = some.error_bound;
+      out.deviations.block(first, c * draws, rows, draws) = some.deviations;
+      if (out.variance.cols() > 0) out.variance.col(c).segment(first, rows) = some.variance;
+      if (out.sd_error_bound && some.sd_error_bound)
+        out.sd_error_bound = std::max(*out.sd_error_bound, *some.sd_error_bound);
+      else
+        out.sd_error_bound.reset();
+      out.clamped += some.clamped;
+      out.matvecs += some.matvecs;
+    }
+  }
+  return out;
+}
+
+Moments IndependentQuery::exact_variances(const QueryBlock& block,
+                                          const inference::QueryProgress& progress) {
+  const Index m = block.x.rows(), count = model_.num_functions();
+  const auto observer = [&](const Iteration&) { return progress ? progress(-1) : Action::proceed; };
+  Moments out;
+  out.variance.resize(m, count);
+  for (Index c = 0; c < count; ++c) {
+    auto& f = function(c);
+    const Index step = f.plan().variance_block;
+    for (Index first = 0; first < m; first += step) {
+      const Index rows = std::min(step, m - first);
+      const auto some = f.exact_variances(part_of(block, first, rows), observer);
+      out.variance.col(c).segment(first, rows) = some.variance;
+      out.matvecs += some.matvecs;
+    }
+  }
+  return out;
+}
+
+namespace {
+
+// How coupled functions are asked. `auto` variances are exact while that takes a minute, by
+// estimate on a typical machine, else those of draws.
+class CoupledPlanner {
+ public:
+  CoupledPlanner(const KernelMachine& model, const PredictOptions& options)
+      : model_(model),
+        options_(options),
+        n_(model.x.rows()),
+        count_(model.num_functions()),
+        speed_(inference::nominal_speeds(model.problem.kernel, model.x.cols())) {}
+
+  PlannedQuery run();
+
+ private:
+  /// Right-hand sides of N C entries.
+  struct Work {
+    double rows = 0;   // rows whose covariances are solved for, C right-hand sides each
+    double draws = 0;  // one each
+  };
+  Work work(const std::string& variance) const;
+  double seconds_by_factors(const Work& work) const;
+  double seconds_by_solves(const Work& work) const;
+  double seconds(const std::string& variance) const;
+  bool direct(const Work& work) const;
+  void plan_solves();
+  void plan_factors();
+  std::unique_ptr<inference::Query> query() const;
+
+  const KernelMachine& model_;
+  const PredictOptions& options_;
+  Index n_, count_;
+  inference::Speeds speed_;
+  Plan plan_;
+};
+
+CoupledPlanner::Work CoupledPlanner::work(const std::string& variance) const {
+  const auto& asked = options_.variance;
+  const bool samples = variance == "samples";
+  const Index checks = std::min(asked.check_rows_or_default(), asked.rows);
+  return {static_cast<double>(variance == "exact" ? asked.rows
+                              : samples           ? checks
+                                                  : 0),
+          static_cast<double>(samples ? std::max(asked.draws, asked.joint_samples)
+                                      : asked.joint_samples)};
+}
+
+double CoupledPlanner::seconds_by_factors(const Work& w) const {
+  using inference::CoupledQuery;
+  const double each = CoupledQuery::row_flops(n_, count_);
+  return (CoupledQuery::factor_flops(n_, count_) + (w.rows + w.draws) * each) / speed_.flops;
+}
+
+double CoupledPlanner::seconds_by_solves(const Work& w) const {
+  return (w.rows * static_cast<double>(count_) + w.draws) * kIterations *
+         inference::product_seconds(speed_, n_, plan_.system.op, plan_.system.precision, count_);
+}
+
+bool CoupledPlanner::direct(const Work& w) const {
+  if (options_.solver != "auto") return options_.solver == "cholesky";
+  return plan_.base_bytes + inference::CoupledQuery::factor_bytes(n_, count_) <=
+             plan_.budget_bytes &&
+         (n_ <= kAlwaysDirect || seconds_by_factors(w) < seconds_by_solves(w));
+}
+
+double CoupledPlanner::seconds(const std::string& variance) const {
+  const auto w = work(variance);
+  return direct(w) ? seconds_by_factors(w) : seconds_by_solves(w);
+}
+
+void CoupledPlanner::plan_factors() {
+  const double all = plan_.base_bytes + inference::CoupledQuery::factor_bytes(n_, count_);
+  if (all > plan_.budget_bytes)
+    throw DoesNotFit(
+        fmt::format("the factors of {} coupled functions need {}, more than the {} there are; give "
+                    "`solver=cg`, `variance=samples` or none",
+                    count_, format_bytes(all), format_bytes(plan_.budget_bytes)));
+  plan_.system.solver = "cholesky";
+  plan_.peak_bytes = all;
+  plan_.variance_block = kDirectRows;
+}
+
+void CoupledPlanner::plan_solves() {
+  const double each = inference::CoupledQuery::row_bytes(n_, count_);
+  const double left = plan_.budget_bytes - plan_.peak_bytes;
+  if (left < each)
+    throw DoesNotFit(
+        fmt::format("a solve for {} coupled functions needs {}, more than the {} there are", count_,
+                    format_bytes(plan_.peak_bytes + each), format_bytes(plan_.budget_bytes)));
+  plan_.variance_block = std::clamp<Index>(static_cast<Index>(0.5 * left / each), 1, kSolvedRows);
+  plan_.peak_bytes += static_cast<double>(plan_.variance_block) * each;
+}
+
+PlannedQuery CoupledPlanner::run() {
+  const auto& variance = options_.variance;
+  if (variance.method == "vecchia")
+    throw InvalidArgument(fmt::format(
+        "`variance=vecchia` takes each latent function by itself, and the likelihood {} couples "
+        "them; give exact, samples or none",
+        model_.problem.likelihood->text()));
+  const auto refusal = inference::PathwiseDraws::refusal(model_.problem.kernel);
+  if (variance.draws_needed() > 0 && !refusal.empty())
+    throw InvalidArgument(fmt::format("there are no draws with this kernel: {}", refusal));
+  if (variance.method == "none" && variance.joint_samples == 0) return {query(), Plan()};
+  auto method = prediction_method(model_, options_);
+  if (method.solver == "auto" || method.solver == "cholesky") method.solver = "cg";
+  double curvature = 0;
+  for (const auto& f : model_.functions) curvature += f.curvature.mean();
+  const double noise = static_cast<double>(count_) / std::max(curvature, 1e-300);
+  plan_ = planning::make_plan(model_.problem.kernel, noise, model_.x, method, PlanFor::solve);
+  plan_.variance = variance.method;
+  if (variance.method == "auto")
+    plan_.variance = seconds("exact") <= kLongestExact || !refusal.empty() ? "exact" : "samples";
+  plan_.seconds = seconds(plan_.variance);
+  if (direct(work(plan_.variance)))
+    plan_factors();
+  else
+    plan_solves();
+  return {query(), std::move(plan_)};
+}
+
+std::unique_ptr<inference::Query> CoupledPlanner::query() const {
+  inference::CoupledPosterior posterior{model_.problem,     model_.x,       Matrix(n_, count_),
+                                        Matrix(n_, count_), Vector(count_), Vector(count_)};
+  for (Index c = 0; c < count_; ++c) {
+    const auto& f = model_.function(c);
+    posterior.a.col(c) = f.weights.w;
+    posterior.w.col(c) = f.curvature;
+    posterior.offset(c) = f.offset;
+    const ErrorBound bound(model_.problem.kernel, f.weights,
+                           {model_.certificate.residual(c), model_.certificate.trend_defect},
+                           model_.x);
+    posterior.bound_per_prior_sd(c) = bound(Vector::Ones(1), Matrix(1, 0))(0);
+  }
+  inference::CoupledQueryOptions options;
+  options.variance = plan_.variance == "exact"     ? inference::CoupledVariance::exact
+                     : plan_.variance == "samples" ? inference::CoupledVariance::samples
+                                                   : inference::CoupledVariance::none;
+  options.system = plan_.system;
+  options.block_rows = plan_.variance_block;
+  options.draws = options_.variance.draws;
+  options.joint_samples = options_.variance.joint_samples;
+  options.tolerance = options_.tolerance;
+  options.seed = model_.method.seed;
+  return std::make_unique<inference::CoupledQuery>(std::move(posterior), std::move(options));
+}
+
+}  // namespace
+
+PlannedQuery make_query(const KernelMachine& model, const PredictOptions& options) {
+  if (model.coupled()) return CoupledPlanner(model, options).run();
+  auto query = std::make_unique<IndependentQuery>(model, options);
+  Plan plan = query->plan();
+  return {std::move(query), std::move(plan)};
 }
 
 }  // namespace mercer::models

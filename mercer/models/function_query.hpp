@@ -1,5 +1,6 @@
-// Mean, variance and draws of one latent function anywhere, on the scale of the model: all that
-// depends on a solve with H = K + D. Built once, asked block by block.
+// The queries of a model. FunctionQuery: mean, variance and draws of one latent function anywhere,
+// on the scale of the model: all that depends on a solve with H = K + D. Built once, asked block by
+// block. Functions that the likelihood couples are inference::CoupledQuery.
 //   Cost: of an exact variance one solve with H a row; see docs/methods/variances.md for the
 //   others.
 #pragma once
@@ -10,28 +11,17 @@
 #include "mercer/approximations/local_variance.hpp"
 #include "mercer/inference/certificate.hpp"
 #include "mercer/inference/pathwise.hpp"
+#include "mercer/inference/query.hpp"
 #include "mercer/inference/system.hpp"
 #include "mercer/models/names.hpp"
 #include "mercer/models/predictor.hpp"
 
 namespace mercer::models {
 
-/// A block of rows on the model's scale.
-struct QueryBlock {
-  Matrix x, basis;
-  Vector prior;  // k**
-};
+using inference::Moments;
+using inference::QueryBlock;
 
-/// Of one latent function at the rows of a block.
-struct Moments {
-  Vector mean, error_bound;
-  Vector variance;    // empty when there is none
-  Matrix deviations;  // the draws asked for, less the mean
-  double sd_error_bound = 0;
-  Index clamped = 0;
-  std::int64_t matvecs = 0;
-};
-
+/// One latent function: its moments have one column.
 class FunctionQuery {
  public:
   /// `model` must outlive this. Throws DoesNotFit, InvalidArgument when the kernel has no draws.
@@ -42,10 +32,8 @@ class FunctionQuery {
   bool approximate() const { return with_variance() && plan_.variance != "exact"; }
   /// Rows that are worked off together.
   Index block_rows() const;
-  /// Rows of raw inputs; `first` is the number of the first one, for errors.
-  QueryBlock block(ConstMatrixView inputs, Index first) const;
   /// Throws Interrupted when the observer stops, ToleranceNotReached.
-  Moments moments(const QueryBlock& block, Index first, const Observer& observer);
+  Moments moments(const QueryBlock& block, const Observer& observer);
   /// Variances by one solve a row, whatever the method of the others is.
   Moments exact_variances(const QueryBlock& block, const Observer& observer) const;
 
@@ -82,8 +70,33 @@ class FunctionQuery {
   std::optional<inference::PathwiseDraws> draws_;
 };
 
-/// Kernels that grow with the inputs (linear, poly) overflow far enough out: throws
-/// PredictionOverflow for the first such row.
-void check_range(const char* what, ConstMatrixView values, Index first);
+/// Latent functions that are independent given the data, one FunctionQuery each.
+class IndependentQuery final : public inference::Query {
+ public:
+  /// `model` must outlive this.
+  IndependentQuery(const KernelMachine& model, const PredictOptions& options);
+  Moments moments(const QueryBlock& block, const inference::QueryProgress& progress) override;
+  Moments exact_variances(const QueryBlock& block,
+                          const inference::QueryProgress& progress) override;
+  /// Of the first function.
+  const Plan& plan() const { return plan_; }
+
+ private:
+  FunctionQuery& function(Index c);
+
+  const KernelMachine& model_;
+  PredictOptions options_;
+  Plan plan_;
+  bool keeps_all_ = true;  // false: there is memory for the system of one function at a time
+  std::vector<std::unique_ptr<FunctionQuery>> functions_;
+};
+
+/// The query of a model and what was planned for it.
+struct PlannedQuery {
+  std::unique_ptr<inference::Query> query;
+  Plan plan;
+};
+/// `model` must outlive it.
+PlannedQuery make_query(const KernelMachine& model, const PredictOptions& options);
 
 }  // namespace mercer::models

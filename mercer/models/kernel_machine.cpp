@@ -90,7 +90,7 @@ linalg::Diagonal noise_from(data::ArrayFile& file, Index n) {
 
 void read_functions(data::ArrayFile& file, KernelMachine& model) {
   const Index n = model.x.rows();
-  const Index count = model.classifies() ? model.classes.functions() : 1;
+  const Index count = model.classifies() ? model.classes.functions(model.coupled()) : 1;
   const Index q = inference::mean_basis_size(model.problem.mean, model.x.cols()) -
                   static_cast<Index>(model.problem.trend_left_out.size());
   const bool gaussian = model.problem.gaussian();

@@ -30,11 +30,14 @@ struct KernelMachine {
   bool mean_only = false;  // kernel ridge or kernel logistic regression: no uncertainty of f
 
   bool classifies() const { return classes.count() > 0; }
+  /// True: the likelihood couples the latent functions (softmax), so that they are not independent.
+  bool coupled() const { return problem.likelihood->coupled() != nullptr; }
   Index num_functions() const { return static_cast<Index>(functions.size()); }
   const inference::LatentFunction& function(Index c = 0) const {
     return functions[static_cast<std::size_t>(c)];
   }
   /// D of H = K + D of a latent function: the noise, or W^-1 with W raised to what still counts.
+  /// Coupled functions have no D.
   linalg::Diagonal noise(Index c = 0) const;
   /// "krr", "klr" or "gp".
   std::string method_name() const;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "mercer/likelihoods/coupled_likelihood.hpp"
 #include "mercer/models/function_query.hpp"
 #include "mercer/models/scaled_data.hpp"
 
@@ -24,11 +25,15 @@ void settle_variances(const KernelMachine& model, VarianceOptions& options) {
   options.method = "none";
 }
 
-void raise(std::optional<double>& bound, std::optional<double> other) {
-  if (bound && other)
-    bound = std::max(*bound, *other);
-  else
-    bound.reset();
+// Kernels that grow with the inputs (linear, poly) overflow far enough out: throws for the first
+// such row.
+void check_range(const char* what, ConstMatrixView values) {
+  for (Index i = 0; i < values.rows(); ++i)
+    if (!values.row(i).allFinite())
+      throw PredictionOverflow(
+          i, fmt::format("{} overflows double precision: the inputs of this row lie too far "
+                         "from the training data for this kernel; correct or remove the row",
+                         what));
 }
 
 }  // namespace
@@ -40,36 +45,26 @@ struct Predictor::Impl {
   Impl(KernelMachine m, PredictOptions o) : model(std::move(m)), options(std::move(o)) {
     check(options.variance);
     settle_variances(model, options.variance);
-    queries.resize(model.functions.size());
-    auto first = std::make_unique<FunctionQuery>(model, 0, options);
-    plan = first->plan();
-    const auto count = static_cast<double>(model.num_functions());
-    keeps_all = count == 1 ||
-                plan.base_bytes + count * (plan.peak_bytes - plan.base_bytes) <= plan.budget_bytes;
-    if (!keeps_all) return;
-    queries[0] = std::move(first);
-    for (Index c = 1; c < model.num_functions(); ++c) query(c);
+    // A row of coupled functions is as many right-hand sides as there are functions.
+    if (model.coupled() && !options.variance.check_rows)
+      options.variance.check_rows = std::max<Index>(8, 64 / model.num_functions());
+    auto made = make_query(model, options);
+    query = std::move(made.query);
+    plan = std::move(made.plan);
   }
 
   bool with_variance() const { return plan.variance != "none"; }
   bool approximate() const { return with_variance() && plan.variance != "exact"; }
 
-  FunctionQuery& query(Index c) {
-    auto& slot = queries[static_cast<std::size_t>(c)];
-    if (slot) return *slot;
-    if (!keeps_all)
-      for (auto& other : queries) other.reset();
-    slot = std::make_unique<FunctionQuery>(model, c, options);
-    return *slot;
-  }
-
-  void add_function(Index c, ConstMatrixView inputs, const ProgressCallback& progress,
-                    Predictions& out);
+  /// Rows of raw inputs on the scale of the model.
+  inference::QueryBlock block(ConstMatrixView inputs) const;
+  void add_moments(const inference::Moments& f, Predictions& out) const;
   void to_target_units(Predictions& out) const;
   void add_noise(const data::NoiseColumns& noise, Predictions& out) const;
   void add_gaussian(Predictions& out) const;
   void add_numbers(Predictions& out) const;
   void add_classes(Predictions& out) const;
+  void add_coupled_classes(const Matrix& covariance, Predictions& out) const;
   /// The belief about f on the scale of the likelihood.
   struct Belief {
     double mean = 0, variance = 0;
@@ -83,34 +78,29 @@ struct Predictor::Impl {
   KernelMachine model;
   PredictOptions options;
   Plan plan;
-  bool keeps_all = true;  // false: there is memory for the system of one function at a time
-  std::vector<std::unique_ptr<FunctionQuery>> queries;
+  std::unique_ptr<inference::Query> query;
 };
 
-// Column c of what is known of f, on the scale of the model.
-void Predictor::Impl::add_function(Index c, ConstMatrixView inputs,
-                                   const ProgressCallback& progress, Predictions& out) {
-  auto& function = query(c);
-  const Index m = inputs.rows(), draws = options.variance.joint_samples;
-  for (Index first = 0; first < m; first += function.block_rows()) {
-    const Index rows = std::min(function.block_rows(), m - first);
-    const auto report = [&](const Iteration&) {
-      if (!progress) return Action::proceed;
-      const double done =
-          static_cast<double>(c) + static_cast<double>(first) / static_cast<double>(m);
-      return progress({"predict", done / static_cast<double>(model.num_functions()), ""});
-    };
-    if (report({}) == Action::stop) throw Interrupted("interrupted while predicting");
-    const auto f =
-        function.moments(function.block(inputs.middleRows(first, rows), first), first, report);
-    out.latent_mean.col(c).segment(first, rows) = f.mean;
-    out.error_bound.col(c).segment(first, rows) = f.error_bound;
-    out.samples.block(first, c * draws, rows, draws) = f.deviations;
-    if (with_variance()) out.latent_sd.col(c).segment(first, rows) = f.variance.cwiseSqrt();
-    if (out.sd_error_bound) raise(out.sd_error_bound, f.sd_error_bound);
-    out.clamped_variances += f.clamped;
-    out.matvecs += f.matvecs;
-  }
+inference::QueryBlock Predictor::Impl::block(ConstMatrixView inputs) const {
+  inference::QueryBlock out;
+  out.x = inputs;
+  model.scaling.scale_inputs(out.x);
+  check_range("an input on the model's scale", out.x);
+  out.prior = model.problem.kernel.diagonal(out.x);
+  check_range("the prior variance", out.prior);
+  out.basis = model.problem.basis(out.x);
+  return out;
+}
+
+void Predictor::Impl::add_moments(const inference::Moments& f, Predictions& out) const {
+  check_range("the predicted variance", f.variance);
+  out.latent_mean = f.mean;
+  out.error_bound = f.error_bound;
+  out.samples = f.deviations;
+  if (with_variance()) out.latent_sd = f.variance.cwiseSqrt();
+  out.sd_error_bound = f.sd_error_bound;
+  out.clamped_variances = f.clamped;
+  out.matvecs = f.matvecs;
 }
 
 void Predictor::Impl::to_target_units(Predictions& out) const {
@@ -128,9 +118,9 @@ void Predictor::Impl::to_target_units(Predictions& out) const {
     out.error_bound.col(c) = scaling.target_sd * out.error_bound.col(c).array() +
                              2 * eps * (mean.array().abs() + std::abs(scaling.target_mean));
   }
-  check_range("the predicted mean", out.latent_mean, 0);
-  check_range("the error bound", out.error_bound, 0);
-  check_range("a draw from the posterior", out.samples, 0);
+  check_range("the predicted mean", out.latent_mean);
+  check_range("the error bound", out.error_bound);
+  check_range("a draw from the posterior", out.samples);
 }
 
 // y is f plus noise: the learned one, and what is known of the observation; jitter is not part of
@@ -148,7 +138,7 @@ void Predictor::Impl::add_gaussian(Predictions& out) const {
   out.mean = out.latent_mean.col(0);
   if (!with_variance()) return;
   // Far beyond the quantiles that anyone asks for.
-  check_range("the predicted interval", Vector(out.mean.cwiseAbs() + 10 * out.sd_obs), 0);
+  check_range("the predicted interval", Vector(out.mean.cwiseAbs() + 10 * out.sd_obs));
   const auto quantile = [&](double p) -> Vector {
     return out.mean + boost::math::quantile(boost::math::normal(), p) * out.sd_obs;
   };
@@ -216,6 +206,26 @@ void Predictor::Impl::add_classes(Predictions& out) const {
   out.probabilities = std::move(p);
 }
 
+// The functions of a row are jointly normal; without variances they are known.
+void Predictor::Impl::add_coupled_classes(const Matrix& covariance, Predictions& out) const {
+  const Index m = out.rows(), c = out.latent_mean.cols();
+  const auto& likelihood = *model.problem.likelihood->coupled();
+  out.probabilities.resize(m, c);
+  out.probability_error = 0;
+  Matrix block = Matrix::Zero(c, c);
+  for (Index i = 0; i < m; ++i) {
+    if (covariance.size() > 0)
+      for (Index d = 0; d < c; ++d)
+        for (Index j = 0; j < c; ++j) block(j, d) = covariance(i, j + c * d);
+    const auto found = likelihood.class_probabilities(out.latent_mean.row(i).transpose(), block);
+    out.probabilities.row(i) = found.p;
+    if (out.probability_error && found.standard_error)
+      out.probability_error = std::max(*out.probability_error, *found.standard_error);
+    else
+      out.probability_error.reset();
+  }
+}
+
 Predictor::Predictor(KernelMachine model, PredictOptions options)
     : impl_(std::make_unique<Impl>(std::move(model), std::move(options))) {}
 Predictor::~Predictor() = default;
@@ -239,17 +249,16 @@ Predictions Predictor::predict(ConstMatrixView inputs, RowSample& sample,
   if (inputs.cols() != model.x.cols())
     throw DimensionMismatch("predict: columns of the inputs", inputs.cols(), "inputs of the model",
                             model.x.cols());
-  const Index m = inputs.rows(), functions = model.num_functions();
+  const auto f = impl_->query->moments(impl_->block(inputs), [&](double done) {
+    return progress ? progress({"predict", done, ""}) : Action::proceed;
+  });
   Predictions out;
-  out.latent_mean.resize(m, functions);
-  out.error_bound.resize(m, functions);
-  out.samples.resize(m, functions * impl_->options.variance.joint_samples);
-  if (impl_->with_variance()) out.latent_sd.resize(m, functions);
-  if (impl_->approximate()) out.sd_error_bound.reset();
-  for (Index c = 0; c < functions; ++c) impl_->add_function(c, inputs, progress, out);
+  impl_->add_moments(f, out);
   if (model.problem.gaussian()) impl_->add_noise(noise, out);
   impl_->to_target_units(out);
-  if (model.classifies())
+  if (model.coupled())
+    impl_->add_coupled_classes(f.covariance, out);
+  else if (model.classifies())
     impl_->add_classes(out);
   else if (model.problem.gaussian())
     impl_->add_gaussian(out);
@@ -268,27 +277,19 @@ std::optional<SdError> Predictor::sd_error(const RowSample& sample,
                                            const ProgressCallback& progress) const {
   if (sample.size() == 0) return {};
   const auto& model = impl_->model;
-  const auto observer = [&](const Iteration&) {
-    return progress ? progress({"check variances", -1, ""}) : Action::proceed;
-  };
-  const Matrix inputs = sample.inputs(), sd = sample.sd();
+  const Matrix sd = sample.sd();
+  const auto exact =
+      impl_->query->exact_variances(impl_->block(sample.inputs()), [&](double /*done*/) {
+        return progress ? progress({"check variances", -1, ""}) : Action::proceed;
+      });
   std::optional<SdError> worst;
-  std::int64_t matvecs = 0;
   for (Index c = 0; c < model.num_functions(); ++c) {
-    auto& function = impl_->query(c);
-    const Index block = function.plan().variance_block;
     SdError error;
-    for (Index first = 0; first < inputs.rows(); first += block) {
-      const Index rows = std::min(block, inputs.rows() - first);
-      const auto exact =
-          function.exact_variances(function.block(inputs.middleRows(first, rows), first), observer);
-      for (Index i = 0; i < rows; ++i)
-        error.add(sd(first + i, c), model.scaling.unscale_width(std::sqrt(exact.variance(i))));
-      matvecs += exact.matvecs;
-    }
+    for (Index i = 0; i < sd.rows(); ++i)
+      error.add(sd(i, c), model.scaling.unscale_width(std::sqrt(exact.variance(i, c))));
     if (!worst || error.largest > worst->largest) worst = error;
   }
-  worst->matvecs = matvecs;
+  worst->matvecs = exact.matvecs;
   return worst;
 }
 

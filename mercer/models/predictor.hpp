@@ -52,6 +52,9 @@ struct Predictions {
   Vector mean;
   Vector sd_obs, q025, q05, q95, q975;  // spread and quantiles; empty without variances
   Matrix probabilities;                 // classes: M x classes, rows sum to one
+  /// Where probabilities were found by random numbers, their largest standard error; zero: exact to
+  /// rounding. Unset: by a formula whose error is not known.
+  std::optional<double> probability_error = 0.0;
   /// No latent_sd is further than this from the exact one; unset when they are approximate.
   std::optional<double> sd_error_bound = 0.0;
   /// When they are approximate: their error, measured on a random sample of these rows.
@@ -69,7 +72,7 @@ class Predictor {
   Predictor(KernelMachine model, PredictOptions options);
   ~Predictor();
   const KernelMachine& model() const;
-  /// Of the first latent function.
+  /// Of the first latent function, or of all that are coupled.
   const Plan& plan() const;
   /// Rows of raw inputs (the model's columns, encoded, unscaled), any number of them; worked off
   /// in blocks of constant memory. Throws Interrupted, PredictionOverflow, or Error when a solve

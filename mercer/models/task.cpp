@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/inference/laplace.hpp"
+#include "mercer/inference/local_likelihood.hpp"
 #include "mercer/models/merging.hpp"
 #include "mercer/models/scaled_data.hpp"
 
@@ -37,6 +39,8 @@ void check_request(const data::Dataset& data, const FitOptions& options,
         "`noise` is that of Gaussian regression; the likelihood has its own spread");
   if (data.noise.variance.size() > 0)
     throw InvalidArgument("known noise variances are those of Gaussian regression");
+  inference::check_coupling(likelihood, inference::mean_kind(options.method.mean),
+                            options.method.preconditioner);
   if (!classes) check_target(likelihood, data);
 }
 
@@ -45,8 +49,7 @@ std::vector<std::string> class_warnings(const Classes& classes, const Matrix& y)
   std::vector<std::string> out;
   const auto rows = static_cast<double>(y.rows());
   for (Index c = 0; c < classes.count(); ++c) {
-    const double members =
-        classes.count() > 2 ? y.col(c).sum() : (c == 1 ? y.sum() : rows - y.sum());
+    const double members = y.cols() > 1 ? y.col(c).sum() : (c == 1 ? y.sum() : rows - y.sum());
     const auto& label = classes.labels[static_cast<std::size_t>(c)];
     if (members == rows)
       throw DataError(
@@ -86,11 +89,7 @@ data::Scaling scaling_of(const data::Dataset& data, const FitOptions& options,
 // The noise that the systems K + W^-1 will have, by the curvatures at the offset: 4 for classes.
 double expected_noise(const likelihoods::Likelihood& likelihood,
                       const inference::Observations& rows) {
-  double sum = 0;
-  for (Index c = 0; c < rows.functions(); ++c)
-    for (Index i = 0; i < rows.size(); ++i)
-      sum += rows.weight_of(i) * likelihood.curvature(rows.y(i, c), rows.offset(c)).value;
-  return static_cast<double>(rows.y.size()) / std::max(sum, 1e-300);
+  return 1 / std::max(inference::mean_curvature(likelihood, rows), 1e-300);
 }
 
 // Numbers with Gaussian noise, merged where inputs repeat.
@@ -119,7 +118,7 @@ Task latent_task(const data::Dataset& data, const FitOptions& options,
   rows.x = data.inputs;
   task.scaling.scale_inputs(rows.x);
   if (options.classes.count() > 0) {
-    rows.y = options.classes.indicators(data.target);
+    rows.y = options.classes.indicators(data.target, likelihood->coupled() != nullptr);
     task.warnings = class_warnings(options.classes, rows.y);
   } else {
     Vector y = data.target;

@@ -7,6 +7,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
+#include "mercer/inference/curved_operator.hpp"
 #include "mercer/inference/exact_laplace.hpp"
 
 namespace mercer::planning {
@@ -17,16 +18,19 @@ constexpr Index kLeastRank = 20;
 // Products of a mode and its gradients, for the choice of an operator.
 constexpr double kProductsPerStep = 40;
 
-// Blocks of vectors that an iterative run has at once: the latent functions times the probes.
-double vector_bytes(Index n, Index functions, Index probes) {
-  return 8.0 * static_cast<double>(n) * static_cast<double>(functions) *
-         static_cast<double>(probes + 1) * 10;
+// Blocks of vectors that an iterative run has at once: the latent functions times the probes;
+// coupled ones have copies on both sides of the root and of the preconditioner.
+double vector_bytes(Index n, inference::FunctionCount functions, Index probes) {
+  return 8.0 * static_cast<double>(n) * static_cast<double>(functions.count) *
+         static_cast<double>(probes + 1) * (functions.coupled ? 18 : 10);
 }
 
-// F, and U of every function.
-double low_rank_bytes(Index n, Index functions, Index rank) {
+// F, and U of every function; coupled: F, a weighted copy and the matrix of all their columns.
+double low_rank_bytes(Index n, inference::FunctionCount functions, Index rank) {
+  const auto columns = static_cast<double>(rank) * static_cast<double>(functions.count);
   return 8.0 * static_cast<double>(n) * static_cast<double>(rank) *
-         static_cast<double>(functions + 2);
+             static_cast<double>(functions.coupled ? 3 : functions.count + 2) +
+         (functions.coupled ? 8.0 * columns * columns : 0.0);
 }
 
 [[noreturn]] void refuse_memory(const Plan& plan, const std::string& what, double bytes,
@@ -40,13 +44,14 @@ double low_rank_bytes(Index n, Index functions, Index rank) {
 
 class LaplacePlanner {
  public:
-  LaplacePlanner(const kernels::Kernel& kernel, double noise, const inference::Observations& rows,
-                 const MethodOptions& method, const LearningNeeds& learning)
-      : kernel_(kernel),
+  LaplacePlanner(const inference::Problem& problem, double noise,
+                 const inference::Observations& rows, const MethodOptions& method,
+                 const LearningNeeds& learning)
+      : kernel_(problem.kernel),
         noise_(noise),
         x_(rows.x),
         n_(rows.size()),
-        functions_(rows.functions()),
+        functions_{rows.functions(), problem.likelihood->coupled() != nullptr},
         trend_(inference::mean_basis_size(inference::mean_kind(method.mean), x_.cols())),
         method_(method),
         probes_(learning.probes),
@@ -73,7 +78,8 @@ class LaplacePlanner {
   const kernels::Kernel& kernel_;
   double noise_;
   const Matrix& x_;
-  Index n_, functions_;
+  Index n_;
+  inference::FunctionCount functions_;
   Index trend_;  // columns of the mean, solved for beside the rest
   const MethodOptions& method_;
   Index probes_;       // right-hand sides of learning, for every function
@@ -114,8 +120,8 @@ void LaplacePlanner::take_operator_that_pays() {
     return inference::operator_build_seconds(speed, n_, op, precision);
   };
   const auto seconds = [&](std::string_view op) {
-    return build(op) +
-           kProductsPerStep * inference::product_seconds(speed, n_, op, precision, functions_);
+    return build(op) + kProductsPerStep *
+                           inference::product_seconds(speed, n_, op, precision, functions_.count);
   };
   const double rest =
       vector_bytes(n_, functions_, trend_ + probes_) +
@@ -126,7 +132,8 @@ void LaplacePlanner::take_operator_that_pays() {
         !operators::refusal(op, kernel_, n_, x_.cols()).empty() ||
         op.automatic.least_gain * seconds(op.name) > seconds(plan_.system.op))
       continue;
-    const double bytes = inference::operator_bytes(n_, x_.cols(), functions_, op.name, precision);
+    const double bytes =
+        inference::operator_bytes(n_, x_.cols(), functions_.count, op.name, precision);
     if (bytes > op.automatic.most_bytes || !fits(bytes + rest)) continue;
     const auto with = plan_with(plan_.system.solver, std::string(op.name));
     const auto chosen = std::find_if(with.rows.begin(), with.rows.end(),
@@ -144,14 +151,16 @@ void LaplacePlanner::take_operator_that_pays() {
 // The rank that fits beside the vectors of all functions.
 void LaplacePlanner::bound_rank(inference::SystemChoice& choice) {
   double vectors = vector_bytes(n_, functions_, trend_ + probes_);
-  vectors += inference::operator_bytes(n_, x_.cols(), functions_, choice.op, choice.precision);
+  vectors +=
+      inference::operator_bytes(n_, x_.cols(), functions_.count, choice.op, choice.precision);
   if (!fits(vectors)) refuse_memory(plan_, "a block of vectors for every class", vectors, "");
   need(vectors);
   if (choice.preconditioner != "auto") return;
   const double left = plan_.budget_bytes - plan_.base_bytes - vectors;
   const auto most = static_cast<Index>(left / low_rank_bytes(n_, functions_, 1));
-  const Index rank =
+  Index rank =
       std::min(inference::laplace_rank(n_, choice.preconditioning.rank.value_or(1000)), most);
+  if (functions_.coupled) rank = inference::CoupledLowRank::rank_for(functions_.count, rank);
   if (rank < kLeastRank) {
     choice.preconditioner = "none";
     choice.preconditioning.rank.reset();
@@ -177,7 +186,7 @@ Plan LaplacePlanner::run() {
 Plan plan_laplace_system(const inference::Problem& problem, double noise,
                          const inference::Observations& rows, const MethodOptions& method,
                          const LearningNeeds& learning) {
-  return LaplacePlanner(problem.kernel, noise, rows, method, learning).run();
+  return LaplacePlanner(problem, noise, rows, method, learning).run();
 }
 
 }  // namespace mercer::planning

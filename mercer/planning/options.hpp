@@ -65,9 +65,7 @@ void visit_fields(MethodOptions& o, Visitor&& field) {
   field({"noise", "V", "variance of the noise", "from the data"}, o.noise, Positive{});
   field({"mean", "KIND", "mean of the process; its coefficients are estimated with the weights"},
         o.mean, OneOf{mean_names()});
-  field({"operator", "NAME",
-         "how K v is computed"},
-        o.op, OneOf{operator_names()});
+  field({"operator", "NAME", "how K v is computed"}, o.op, OneOf{operator_names()});
   field({"precision", "NAME", "arithmetic of the products"}, o.precision, OneOf{precision_names()});
   field({"solver", "NAME", "how systems are solved"}, o.solver, OneOf{solver_names()});
   field({"preconditioner", "NAME", "what makes iterations few"}, o.preconditioner,

@@ -42,7 +42,8 @@ struct Learning {
   const MethodOptions& method;
   const TrainOptions& train;
   const Plan& plan;
-  Index n, d, functions;
+  Index n, d;
+  inference::FunctionCount functions;
   inference::Speeds speed;
 
   const Habits& habits() const { return problem.gaussian() ? kGaussianHabits : kLaplaceHabits; }
@@ -258,8 +259,14 @@ void plan_training(const inference::Problem& problem, const inference::Observati
     if (const auto why = training::trainers().find(train.train).refusal(problem);
         !why.empty() && !exact_allowed(train))
       throw InvalidArgument(why);
-  const Learning p{problem,       method,           train,           plan, rows.size(),
-                   rows.x.cols(), rows.functions(), plan.calibration};
+  const Learning p{problem,
+                   method,
+                   train,
+                   plan,
+                   rows.size(),
+                   rows.x.cols(),
+                   {rows.functions(), problem.likelihood->coupled() != nullptr},
+                   plan.calibration};
   const Index wanted = std::min(p.n, train.subset.value_or(p.n));
   const Index fewer = rows_that_fit(p, wanted);
   std::vector<Way> ways;
@@ -305,7 +312,7 @@ LearningNeeds laplace_needs(const inference::Problem& problem, const inference::
                    none,
                    rows.size(),
                    rows.x.cols(),
-                   rows.functions(),
+                   {rows.functions(), problem.likelihood->coupled() != nullptr},
                    inference::nominal_speeds(problem.kernel, rows.x.cols())};
   const bool exact = exact_allowed(train) && exact_pays(p, wanted);
   return {static_cast<Index>(train.probes), !exact};

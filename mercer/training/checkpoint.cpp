@@ -42,7 +42,7 @@ optim::ReplayLog evaluations_of(const data::ArrayFile& file, Index parameters,
 
 std::string interrupted_text(const std::string& path, std::size_t evaluations) {
   if (path.empty())
-    return "interrupted while learning; with --checkpoint FILE the same command would go on from "
+    return "interrupted while learning; with `checkpoint=FILE` the same command would go on from "
            "here";
   return fmt::format(
       "interrupted while learning; '{}' holds {} evaluations, the same command goes on from there",

@@ -155,6 +155,7 @@ Vector Corrections::run(const Vector& start) {
     if (theta_.size() != start.size())
       throw ModelFileError("the checkpoint is damaged: it is of another number of parameters");
     report.resumed_gradients = step_;
+    report.steps += step_;
     surrogate_.renew(neighbours_at_);
   }
   const int most = std::min(search_.options().steps.value_or(kDefaultSteps), kMostCorrections);

@@ -82,6 +82,7 @@ Vector Descent::run(const Vector& start) {
     Archive archive(search_.trainer_state());
     visit_state(archive);
     report.resumed_gradients = state_.step;
+    report.steps += state_.step;
   }
   const auto result =
       optim::descend([this](ConstVectorView theta, int step) { return gradient(theta, step); },

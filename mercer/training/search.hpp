@@ -64,7 +64,7 @@ class Search {
   /// After a step: kept for the next checkpoint, which is written now and then.
   void keep(inference::State state);
   [[noreturn]] void interrupted();
-  /// Writes what is not written yet.
+  /// Writes what is not written yet, or that there is nothing yet.
   void finish();
 
   TrainReport report;
@@ -91,7 +91,7 @@ class Search {
   inference::WarmStart climbed_;
   inference::State trainer_state_;
   Timer since_checkpoint_, timer_;
-  bool unsaved_ = false;
+  bool unsaved_ = true;  // or never saved
   double outside_ = 0;
   int told_ = 0;
 };

@@ -45,12 +45,13 @@ optim::MinimizeResult best_start(Search& search, const inference::Observations& 
                                  bool on_surrogate) {
   const int starts = 1 + search.options().restarts;
   const bool judge = on_surrogate && starts > 1 && search.trainer_state().empty();
+  const bool alone = rows.size() == search.choice().rows;
   optim::MinimizeResult best;
   double best_rank = HUGE_VAL;
   for (int s = 0; s < starts; ++s) {
     const Vector start = s == 0 ? search.box().inside(search.start().log_parameters())
                                 : random_start(search.start(), search.box(), search.seed(), s);
-    auto result = search.climb(rows, start, "learn (start)");
+    auto result = search.climb(rows, start, alone ? "learn" : "learn (start)");
     double rank = result.value;
     if (judge && std::isfinite(rank)) rank = try_on_more_rows(search, result.theta);
     if (s > 0 && !(rank < best_rank)) continue;

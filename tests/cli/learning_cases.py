@@ -39,7 +39,7 @@ class LearningTest(CliCase):
     def test_a_trace_scores_every_step(self):
         self.learn("adam", "--steps", 6, "--trace", "t.csv", "--validation", "v.csv")
         trace = read_csv((self.folder / "t.csv").read_text())
-        self.assertEqual(trace["step"], [1, 2, 3, 4, 5, 6])
+        self.assertEqual(trace["step"], [0, 1, 2, 3, 4, 5, 6])  # 0: the start values
         self.assertEqual(trace["seconds"], sorted(trace["seconds"]))
         self.assertLess(trace["rmse"][-1], trace["rmse"][0])
         exact = self.json("fit", "d.csv", "-m", "e.mcr", "--trace", "e.csv", "--validation", "v.csv")

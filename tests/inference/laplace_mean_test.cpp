@@ -3,8 +3,10 @@
 
 #include <Eigen/Cholesky>
 #include <Eigen/LU>
+#include <algorithm>
 #include <cmath>
 
+#include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/inference/exact_evidence.hpp"
 #include "mercer/inference/exact_laplace.hpp"
@@ -17,13 +19,15 @@ constexpr MeanKind kMeans[] = {MeanKind::constant, MeanKind::linear};
 
 Observations make_data(const std::string& likelihood, Index n, Index functions = 1) {
   const auto l = likelihoods::make(likelihood);
+  functions = testing::functions_of(likelihood, functions);
   Observations out{Matrix(n, 2), Matrix(n, functions), Vector::Zero(functions)};
   Rng rng(12, "laplace mean");
   rng.fill_normal(out.x);
+  Matrix f(n, functions);
   for (Index j = 0; j < functions; ++j)
     for (Index i = 0; i < n; ++i)
-      out.y(i, j) = testing::observe(
-          *l, 0.5 + 0.7 * out.x(i, 1) + std::sin(2 * out.x(i, 0) + static_cast<double>(j)), rng);
+      f(i, j) = 0.5 + 0.7 * out.x(i, 1) + std::sin(2 * out.x(i, 0) + static_cast<double>(j));
+  out.y = testing::observe_all(*l, f, rng);
   return out;
 }
 
@@ -123,9 +127,11 @@ TEST_P(LaplaceMean, AWarmStartLeadsToTheSameMode) {
   EXPECT_LT((warm.gradient - cold.gradient).cwiseAbs().maxCoeff(), 1e-6);
 }
 
+class LaplaceWeights : public ::testing::TestWithParam<std::string> {};
+
 // A row of weight c is c rows: evidence, gradient and functions are those of
 // repeated data.
-TEST_P(LaplaceMean, WeightsAreRepeatedRows) {
+TEST_P(LaplaceWeights, AreRepeatedRows) {
   auto data = make_data(GetParam(), 30, 2);
   Observations repeated{Matrix(60, 2), Matrix(60, 2), data.offset};
   data.noise.weight.resize(30);
@@ -138,7 +144,7 @@ TEST_P(LaplaceMean, WeightsAreRepeatedRows) {
     }
   }
   ASSERT_EQ(at, 60);
-  for (const auto mean : {MeanKind::zero, MeanKind::linear}) {
+  for (const auto mean : testing::means_of(GetParam())) {
     const auto problem = make_problem(GetParam(), mean);
     const auto weighted = exact_laplace(problem, data, true, tight());
     const auto whole = exact_laplace(problem, repeated, true, tight());
@@ -150,7 +156,27 @@ TEST_P(LaplaceMean, WeightsAreRepeatedRows) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, LaplaceMean, ::testing::ValuesIn(testing::likelihood_names()),
+// A trend that all coupled functions share changes nothing they say: it is refused.
+TEST_P(LaplaceWeights, MeansThatAreNotDeterminedAreRefused) {
+  const auto data = make_data(GetParam(), 30, 2);
+  const auto allowed = testing::means_of(GetParam());
+  for (const auto mean : kMeans)
+    if (std::find(allowed.begin(), allowed.end(), mean) == allowed.end()) {
+      EXPECT_THROW(exact_laplace(make_problem(GetParam(), mean), data, false), InvalidArgument);
+    } else {
+      EXPECT_NO_THROW(exact_laplace(make_problem(GetParam(), mean), data, false));
+    }
+}
+
+std::vector<std::string> names_with_a_mean() {
+  auto names = testing::likelihood_names();
+  std::erase_if(names, [](const auto& name) { return testing::means_of(name).size() == 1; });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, LaplaceMean, ::testing::ValuesIn(names_with_a_mean()),
+                         testing::test_name);
+INSTANTIATE_TEST_SUITE_P(Registry, LaplaceWeights, ::testing::ValuesIn(testing::likelihood_names()),
                          testing::test_name);
 
 // With Gaussian noise it is universal kriging, which another file computes in

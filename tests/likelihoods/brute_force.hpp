@@ -39,4 +39,12 @@ inline double brute_log_predictive(const Likelihood& likelihood, double y, doubl
   return top + std::log(sum / nodes / std::sqrt(2 * std::numbers::pi));
 }
 
+/// The registered likelihoods that couple the functions of a row, or those that do not.
+inline std::vector<LikelihoodInfo> with_coupling(bool coupled) {
+  std::vector<LikelihoodInfo> out;
+  for (const auto& info : likelihoods())
+    if ((info.make({})->coupled() != nullptr) == coupled) out.push_back(info);
+  return out;
+}
+
 }  // namespace mercer::likelihoods::testing

@@ -1,11 +1,12 @@
-// Laws of every likelihood: a new one is tested by being registered.
+// Laws of every likelihood: a new one is tested by being registered. Those of a density of one y
+// and one f run over the likelihoods that have one; coupled_test.cpp has the same laws for rows.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
 #include "mercer/core/error.hpp"
-#include "mercer/likelihoods/likelihood.hpp"
+#include "mercer/likelihoods/coupled_likelihood.hpp"
 #include "tests/likelihoods/brute_force.hpp"
 
 namespace mercer::likelihoods {
@@ -19,7 +20,8 @@ constexpr double kLatent[] = {-1e4, -1e3, -100, -37, -12, -5, -3.001, -2.999, -1
 constexpr double kMeans[] = {-10, -2, 0.3, 4, 7};
 constexpr double kVariances[] = {1e-4, 0.04, 1, 9, 25};
 
-class Likelihoods : public ::testing::TestWithParam<LikelihoodInfo> {
+/// What holds for every one, whether it couples functions or not.
+class AnyLikelihood : public ::testing::TestWithParam<LikelihoodInfo> {
  protected:
   std::unique_ptr<Likelihood> make_one() const { return GetParam().make({}); }
 
@@ -35,7 +37,10 @@ class Likelihoods : public ::testing::TestWithParam<LikelihoodInfo> {
     }
     return all;
   }
+};
 
+class Likelihoods : public AnyLikelihood {
+ protected:
   static std::vector<double> observations(const Likelihood& likelihood) {
     std::vector<double> y;
     for (const double candidate : {-40.0, -2.5, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 7.0, 40.0, 1000.0})
@@ -283,7 +288,7 @@ TEST_P(Likelihoods, AnOffsetMakesTheDataLikely) {
   EXPECT_GE(sum(offset), sum(offset - 3));
 }
 
-TEST_P(Likelihoods, FaultsSayWhatMustBe) {
+TEST_P(AnyLikelihood, FaultsSayWhatMustBe) {
   const auto likelihood = make_one();
   for (const double y : {double(NAN), double(INFINITY), double(-INFINITY)})
     EXPECT_EQ(likelihood->fault(y).substr(0, 5), "must ");
@@ -293,21 +298,26 @@ TEST_P(Likelihoods, FaultsSayWhatMustBe) {
   }
 }
 
-TEST_P(Likelihoods, CopiesAndTextsAreTheSameLikelihood) {
+double some_density(const Likelihood& likelihood) {
+  if (likelihood.coupled() == nullptr) return likelihood.log_density(1, 0.4).value;
+  return likelihood.coupled()->row_log_density(Vector::Unit(3, 1), Vector::LinSpaced(3, -1, 0.4));
+}
+
+TEST_P(AnyLikelihood, CopiesAndTextsAreTheSameLikelihood) {
   for (const auto& likelihood : variants()) {
     const auto copy = likelihood->clone(), read = make(likelihood->text());
     EXPECT_EQ(copy->text(), likelihood->text());
     EXPECT_EQ(read->text(), likelihood->text());
     EXPECT_EQ(copy->log_parameters(), likelihood->log_parameters());
     read->set_log_parameters(likelihood->log_parameters());
-    const double there = likelihood->log_density(1, 0.4).value;
-    EXPECT_EQ(copy->log_density(1, 0.4).value, there);
-    EXPECT_EQ(read->log_density(1, 0.4).value, there);
+    const double there = some_density(*likelihood);
+    EXPECT_EQ(some_density(*copy), there);
+    EXPECT_EQ(some_density(*read), there);
     EXPECT_EQ(read->parameter_names(), likelihood->parameter_names());
   }
 }
 
-TEST_P(Likelihoods, ParametersAreSetInLogs) {
+TEST_P(AnyLikelihood, ParametersAreSetInLogs) {
   const auto likelihood = make_one();
   const Index n = likelihood->log_parameters().size();
   EXPECT_EQ(likelihood->parameter_names().size(), static_cast<std::size_t>(n));
@@ -323,7 +333,7 @@ TEST_P(Likelihoods, ParametersAreSetInLogs) {
   }
 }
 
-TEST_P(Likelihoods, UnknownOptionsAreRefused) {
+TEST_P(AnyLikelihood, UnknownOptionsAreRefused) {
   const std::string name(GetParam().name);
   EXPECT_EQ(make(name)->text().substr(0, name.size()), name);
   for (const char* tail : {":", ":3", ":no_such=3", ": ", "x"})
@@ -337,7 +347,9 @@ std::string test_name(const ::testing::TestParamInfo<LikelihoodInfo>& test) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, Likelihoods, ::testing::ValuesIn(likelihoods()), test_name);
+INSTANTIATE_TEST_SUITE_P(Registry, AnyLikelihood, ::testing::ValuesIn(likelihoods()), test_name);
+INSTANTIATE_TEST_SUITE_P(Registry, Likelihoods, ::testing::ValuesIn(testing::with_coupling(false)),
+                         test_name);
 
 TEST(LikelihoodRegistry, AnUnknownNameIsAnsweredWithTheList) {
   for (const char* text : {"gamma", "", ":", "Poisson", "gamma:df=4"}) {

@@ -290,10 +290,12 @@ TEST(LaplaceFit, ARunThatWasStoppedGoesOnToTheSameBits) {
     bool stopped = false;
     try {
       stopped = fit_with(data, options, classes, [&](const Progress& progress) {
-                  const bool newton = std::string(method) == "newton";
-                  const bool enough =
-                      newton ? progress.stage == "learn (all rows)" && progress.fraction > 0
-                             : progress.stage.starts_with("learn") && ++calls > 6;
+                  // By solves: after a step that was not the first.
+                  const bool by_solves = std::string(method) != "lbfgs";
+                  const bool counts =
+                      by_solves ? progress.stage == "learn (all rows)" && progress.fraction > 0
+                                : progress.stage.starts_with("learn");
+                  const bool enough = counts && ++calls > (by_solves ? 0 : 6);
                   return enough ? Action::stop : Action::proceed;
                 }).interrupted();
     } catch (const Interrupted&) {
@@ -304,7 +306,7 @@ TEST(LaplaceFit, ARunThatWasStoppedGoesOnToTheSameBits) {
     const auto resumed = fit_with(data, options, classes);
     EXPECT_EQ(resumed.model.problem.log_parameters(), whole.model.problem.log_parameters())
         << method;
-    EXPECT_GT(resumed.training.resumed_evaluations, 0) << method;
+    EXPECT_EQ(resumed.training.resumed_evaluations > 0, std::string(method) != "adam") << method;
     EXPECT_EQ(resumed.training.gradients(), whole.training.gradients()) << method;
     EXPECT_EQ(resumed.training.resumed_gradients > 0, std::string(method) != "lbfgs");
     std::filesystem::remove(path);

@@ -7,6 +7,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/operators/registry.hpp"
 
 namespace mercer::planning {
 namespace {
@@ -60,16 +61,78 @@ TEST(Plan, RefusesWithWhatWouldFit) {
 }
 
 TEST(Plan, HonoursWhatTheUserAskedFor) {
+  for (const auto& op : operators::operators().names()) {
+    MethodOptions method;
+    method.solver = "cg";
+    method.preconditioner = "jacobi";
+    method.op = op;
+    method.precision = "double";
+    const auto plan = plan_for(500, method, PlanFor::solve);
+    EXPECT_EQ(plan.system.solver, "cg");
+    EXPECT_EQ(plan.system.preconditioner, "jacobi");
+    EXPECT_EQ(plan.system.op, op);
+    EXPECT_EQ(plan.system.precision, inference::SolvePrecision::float64);
+  }
+}
+
+// The way to solve that was chosen, and all that were considered.
+struct Considered {
+  std::string chosen;
+  int with_dummy = 0;
+};
+Considered considered(const MethodOptions& method) {
+  Considered out;
+  for (const auto& row : plan_for(20000, method, PlanFor::solve).rows) {
+    if (row.chosen) out.chosen = row.method;
+    if (row.method.find(" dummy ") != std::string::npos) ++out.with_dummy;
+  }
+  return out;
+}
+
+TEST(Plan, ConsidersAnOperatorAddedAtRunTimeByItsRule) {
+  operators::OperatorInfo dummy = operators::default_operator();
+  dummy.name = "dummy";
+  dummy.product_seconds = [](const operators::Speeds& speeds, Index n, Index columns,
+                             operators::Precision precision) {
+    return 0.5 * operators::default_operator().product_seconds(speeds, n, columns, precision);
+  };
+  const auto plan_with = [](const operators::OperatorInfo& info, const std::string& asked) {
+    const auto registered = operators::operators().add(info);
+    MethodOptions method;
+    method.solver = "cg";
+    method.preconditioner = "none";  // products are all that it costs
+    method.op = asked;
+    return considered(method);
+  };
+
+  // Twice as quick: `auto` takes it, unless its rule asks for more or the mathematics refuses.
+  EXPECT_NE(plan_with(dummy, "auto").chosen.find("cg dummy"), std::string::npos);
+  dummy.automatic.least_gain = 3;
+  EXPECT_EQ(plan_with(dummy, "auto").chosen.find("dummy"), std::string::npos);
+  EXPECT_GT(plan_with(dummy, "auto").with_dummy, 0);
+  EXPECT_NE(plan_with(dummy, "dummy").chosen.find("cg dummy"), std::string::npos);
+  dummy.automatic = {.most_bytes = 1};
+  EXPECT_EQ(plan_with(dummy, "auto").chosen.find("dummy"), std::string::npos);
+  dummy.automatic = {.allowed = false};
+  EXPECT_EQ(plan_with(dummy, "auto").with_dummy, 0);
+  EXPECT_NE(plan_with(dummy, "dummy").chosen.find("cg dummy"), std::string::npos);
+  dummy.automatic = {};
+  dummy.refusal = [](const kernels::Kernel&, Index, Index) { return std::string("not here"); };
+  EXPECT_EQ(plan_with(dummy, "auto").with_dummy, 0);
+  EXPECT_THROW(plan_with(dummy, "dummy"), InvalidArgument);
+  // Gone with its registration.
   MethodOptions method;
-  method.solver = "cg";
-  method.preconditioner = "jacobi";
-  method.op = "stored";
-  method.precision = "double";
-  const auto plan = plan_for(500, method, PlanFor::solve);
-  EXPECT_EQ(plan.system.solver, "cg");
-  EXPECT_EQ(plan.system.preconditioner, "jacobi");
-  EXPECT_EQ(plan.system.op, "stored");
-  EXPECT_EQ(plan.system.precision, inference::SolvePrecision::float64);
+  method.op = "dummy";
+  EXPECT_THROW(plan_for(500, method), InvalidArgument);
+}
+
+TEST(Plan, AnOperatorAddedAtRunTimeIsInTheWordsForHelp) {
+  operators::OperatorInfo dummy = operators::default_operator();
+  dummy.name = "dummy";
+  dummy.summary = "a wrapper";
+  const auto registered = operators::operators().add(dummy);
+  EXPECT_NE(describe_operators().find("dummy"), std::string::npos);
+  EXPECT_NE(describe_operators().find("a wrapper"), std::string::npos);
 }
 
 TEST(Plan, ContradictionsAreUsageErrors) {

@@ -8,6 +8,7 @@
 #include "mercer/data/simulate.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/models/solve.hpp"
+#include "mercer/operators/registry.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
 
@@ -58,13 +59,32 @@ TEST(Compare, RunsEveryMethodInEveryCell) {
   for (const auto& winner : result.winners) EXPECT_FALSE(winner.by_seconds.empty());
 }
 
-// One cell of one method by compare, and the same system by `solve`.
-void expect_the_system_of_solve(const data::Dataset& data, const std::string& solver,
-                                const std::string& preconditioner, const std::string& precision) {
+TEST(Compare, RunsOnAnOperatorAddedAtRunTime) {
+  const auto data = small_data();
+  CompareOptions options = small_options();
+  options.preconditioners = {"none"};
+  const auto run = [&](const std::string& op) {
+    options.method.op = op;
+    return compare(data, options);
+  };
+  operators::OperatorInfo dummy = operators::default_operator();
+  dummy.name = "dummy";
+  const auto registered = operators::operators().add(dummy);
+
+  const auto wrapped = run("dummy"), plain = run(std::string(operators::default_operator().name));
+  EXPECT_EQ(wrapped.op, "dummy");
+  ASSERT_EQ(wrapped.runs.size(), plain.runs.size());
+  for (std::size_t i = 0; i < plain.runs.size(); ++i)
+    EXPECT_EQ(wrapped.runs[i].relative_residual, plain.runs[i].relative_residual);
+}
+
+void expect_the_system_of_solve_on(const std::string& op, const data::Dataset& data,
+                                   const std::string& solver, const std::string& preconditioner,
+                                   const std::string& precision) {
   CompareOptions options = small_options();
   options.lengthscales = {0.7};
   options.noises = {0.02};
-  options.method.op = "stored";
+  options.method.op = op;
   options.method.precision = precision;
   options.solvers = {solver};
   options.preconditioners = {preconditioner};
@@ -79,7 +99,7 @@ void expect_the_system_of_solve(const data::Dataset& data, const std::string& so
   alone.method.noise = 0.02;
   const auto solved = models::solve(data, alone);
 
-  SCOPED_TRACE(solver + " " + preconditioner + " " + precision);
+  SCOPED_TRACE(op + " " + solver + " " + preconditioner + " " + precision);
   EXPECT_TRUE(compared.converged());
   EXPECT_EQ(compared.iterations, solved.report.iterations);
   EXPECT_EQ(compared.inner_iterations, solved.report.inner_iterations);
@@ -87,6 +107,13 @@ void expect_the_system_of_solve(const data::Dataset& data, const std::string& so
   EXPECT_EQ(compared.relative_residual, solved.report.relative_residual);  // to the last bit
   EXPECT_EQ(compared.built, solved.preconditioner.name);
   EXPECT_EQ(compared.rank, solved.preconditioner.rank);
+}
+
+// One cell of one method by compare, and the same system by `solve`, on every operator.
+void expect_the_system_of_solve(const data::Dataset& data, const std::string& solver,
+                                const std::string& preconditioner, const std::string& precision) {
+  for (const auto& op : operators::operators().names())
+    expect_the_system_of_solve_on(op, data, solver, preconditioner, precision);
 }
 
 TEST(Compare, RunsTheSystemThatSolveRuns) {

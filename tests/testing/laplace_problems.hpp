@@ -20,10 +20,45 @@ inline double observe(const likelihoods::Likelihood& likelihood, double f, Rng& 
   return std::floor(std::exp(0.5 + f) * (0.5 + rng.uniform()));
 }
 
+/// Observations of rows of latent functions, N x C. Where functions are coupled a row is a one
+/// among zeros.
+inline Matrix observe_all(const likelihoods::Likelihood& likelihood, const Matrix& f, Rng& rng) {
+  Matrix y = Matrix::Zero(f.rows(), f.cols());
+  if (likelihood.coupled() == nullptr) {
+    for (Index j = 0; j < f.cols(); ++j)
+      for (Index i = 0; i < f.rows(); ++i) y(i, j) = observe(likelihood, f(i, j), rng);
+    return y;
+  }
+  for (Index i = 0; i < f.rows(); ++i) {
+    Vector value = 2 * f.row(i);  // the largest with Gumbel noise has the probabilities of softmax
+    for (Index j = 0; j < f.cols(); ++j) value(j) -= std::log(-std::log(rng.uniform()));
+    Index best = 0;
+    value.maxCoeff(&best);
+    y(i, best) = 1;
+  }
+  return y;
+}
+
 inline std::vector<std::string> likelihood_names() {
   std::vector<std::string> names;
   for (const auto& info : likelihoods::likelihoods()) names.emplace_back(info.name);
   return names;
+}
+
+inline bool is_coupled(const std::string& likelihood) {
+  return likelihoods::make(likelihood)->coupled() != nullptr;
+}
+
+/// A coupled likelihood says nothing about a function alone.
+inline Index functions_of(const std::string& likelihood, Index wanted) {
+  return is_coupled(likelihood) ? std::max<Index>(wanted, 2) : wanted;
+}
+
+/// The means that Laplace's approximation takes with this likelihood.
+inline std::vector<inference::MeanKind> means_of(const std::string& likelihood) {
+  using inference::MeanKind;
+  if (is_coupled(likelihood)) return {MeanKind::zero};
+  return {MeanKind::zero, MeanKind::constant, MeanKind::linear};
 }
 
 /// A name that GoogleTest takes.

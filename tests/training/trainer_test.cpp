@@ -137,6 +137,8 @@ TEST_P(TrainerLaw, StoppedAnywhereItGoesOnToTheSameBits) {
     const auto rest = Session(path)(w, choice);
     EXPECT_EQ(rest.problem.log_parameters(), whole.problem.log_parameters()) << stop_at;
     EXPECT_EQ(rest.report.stop, whole.report.stop) << stop_at;
+    EXPECT_EQ(rest.report.steps, whole.report.steps) << stop_at;
+    EXPECT_EQ(rest.report.gradients(), whole.report.gradients()) << stop_at;
     EXPECT_EQ(rest.warm_start.a, whole.warm_start.a) << stop_at;
   }
   std::filesystem::remove(path);

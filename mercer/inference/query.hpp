@@ -1,0 +1,54 @@
+// What is known of the latent functions at new points, whatever the posterior: built once, then
+// asked for blocks of rows. Everything is on the scale of the model.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "mercer/core/history.hpp"
+#include "mercer/core/types.hpp"
+
+namespace mercer::inference {
+
+/// M rows.
+struct QueryBlock {
+  Matrix x;      // M x d
+  Matrix basis;  // of the mean, M x q
+  Vector prior;  // k**
+};
+
+/// Of C latent functions at the rows of a block.
+struct Moments {
+  Matrix mean, error_bound;  // M x C; the bound is that of the mean
+  Matrix variance;           // M x C; empty when there is none
+  /// Functions that are not independent: M x C^2, entry (c, d) in column c + C d. Empty otherwise.
+  Matrix covariance;
+  Matrix deviations;  // M x (C n): the n draws of each function that are asked for, less its mean
+  /// No standard deviation is further than this from the exact one; unset when that is not known.
+  std::optional<double> sd_error_bound = 0.0;
+  Index clamped = 0;  // variances raised to the least that is told from rounding
+  std::int64_t matvecs = 0;
+};
+
+/// Told the share of the work that is done.
+using QueryProgress = std::function<Action(double done)>;
+
+class Query {
+ public:
+  virtual ~Query() = default;
+  /// Throws Interrupted when `progress` stops, ToleranceNotReached when a solve fails.
+  virtual Moments moments(const QueryBlock& block, const QueryProgress& progress) = 0;
+  /// Variances by solves for every row, whatever the method of the others is; no means and no
+  /// draws.
+  virtual Moments exact_variances(const QueryBlock& block, const QueryProgress& progress) = 0;
+};
+
+/// Variances below this share of the prior variance are rounding, not knowledge; true when raised.
+inline bool raise_to_floor(double& variance, double prior) {
+  const double floor = 1e-12 * prior;
+  if (!(variance < floor)) return false;
+  variance = floor;
+  return true;
+}
+
+}  // namespace mercer::inference
