@@ -146,7 +146,9 @@ class ClassificationTest(LikelihoodCase):
         self.assertLess(abs(solved["value"] - exact["value"]),
                         3 * (solved["high"] - solved["low"]) + 1e-3)
         for a, b in zip(rows, others):
-            self.assertAlmostEqual(float(a["latent_mean_1"]), float(b["latent_mean_1"]), places=5)
+            bounds = float(a["error_bound"]) + float(b["error_bound"])
+            self.assertLess(bounds, 1e-5)
+            self.assertAlmostEqual(float(a["latent_mean_1"]), float(b["latent_mean_1"]), delta=bounds)
 
     def test_the_same_bits_on_one_thread_and_two(self):
         self.three("d.csv")
@@ -270,7 +272,7 @@ class LikelihoodLearningTest(LikelihoodCase):
         self.assertEqual((self.folder / "m.mcr").read_bytes(),
                          (self.folder / "whole.mcr").read_bytes())
         again = self.json(*words, "-m", "m.mcr")
-        self.assertEqual((again["resumed_evaluations"], again["gradients"]["resumed"]), (12, 12))
+        self.assertEqual((again["resumed_evaluations"], again["gradients"]["resumed"]), (0, 12))
         self.assertIn("12 gradients by solves, 12 of them from the checkpoint: ",
                       self.mercer(*words, "-m", "m.mcr").stdout)
         self.refused(2, *words, "-m", "m.mcr", "--preconditioner", "none", saying="c.ckpt")

@@ -34,7 +34,10 @@ nlohmann::json json_of(int (*verb)(const Words&), Words words) {
 class Registries : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder = std::filesystem::temp_directory_path() / "mercer_registries_test";
+    // Tests run side by side, each in a folder of its own.
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder = std::filesystem::temp_directory_path() /
+             (std::string("mercer_registries_test_") + test->name());
     std::filesystem::create_directories(folder);
     std::ofstream out(data());
     out << "x,y\n";

@@ -101,8 +101,9 @@ TEST(Cg, CountsEveryProduct) {
   EXPECT_TRUE(result.converged());
   EXPECT_EQ(result.matvecs, a.products);
   // A first residual, one per iteration, a replacement every ten, a check at the end.
-  const auto k = result.column_iterations[0];
-  EXPECT_LE(result.matvecs, 3 * (1 + k + k / 10 + 2));
+  std::int64_t most = 0;
+  for (const auto k : result.column_iterations) most += 1 + k + k / 10 + 2;
+  EXPECT_LE(result.matvecs, most);
 }
 
 TEST(Cg, HistoryHasOneRowPerIterationAndEndsAtTheResidual) {
@@ -142,8 +143,12 @@ TEST(Cg, AClaimThatIsNotTrueIsRefused) {
   const auto result =
       cg(a, b, x, {.tolerance = 1e-14, .max_iterations = 50000, .stagnation_window = 50000});
   EXPECT_GT(result.restarts, 0);
-  EXPECT_EQ(result.stop, StopReason::stagnation);
-  EXPECT_NEAR(result.residual_norms(0), (b - m * x).norm(), 0.1 * result.residual_norms(0));
+  // Whether it ends by stagnation or at the limit of iterations depends on the last digits.
+  EXPECT_NE(result.stop, StopReason::converged);
+  // Two products in another order differ by N 2^-53 |A| |x| at most, which is all that is left
+  // here.
+  const double rounding = std::ldexp(100.0, -53) * (m.cwiseAbs() * x.cwiseAbs()).norm();
+  EXPECT_NEAR(result.residual_norms(0), (b - m * x).norm(), 2 * rounding);
   EXPECT_LE(result.relative_residual, 1e-9);
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/Eigenvalues>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -136,17 +137,23 @@ TEST(KernelCg, TheGapBoundsTheTrueDistanceAtEveryIteration) {
     const Vector exact =
         quadratic ? exact_squares(k, problem.lambda, y) : exact_logistic(k, problem.lambda, y);
     const double best = objective(k, problem, y, exact);
+    // Rounding of P: u = K alpha is kept by a recurrence, so that i steps and a product leave
+    // errors in u_j of standard deviation at most sqrt(i + N) 2^-53 (|K| |alpha|)_j, independent
+    // ones (Higham and Mary, 2019). P depends on u by loss' + lambda alpha / 2, and loss' = -lambda
+    // alpha at the optimum. Six standard deviations: a false alarm in 10^9.
+    const Vector sizes = exact.cwiseAbs().cwiseProduct(k * exact.cwiseAbs());
+    const double size = 6 * (1.5 * problem.lambda * sizes.norm() + best);
     for (const Method method : both) {
       Matrix alpha = Matrix::Zero(70, 1);
       const auto r = method(DenseOperator(k), problem, y, alpha,
                             {.tolerance = 1e-9, .max_iterations = 300}, {});
       ASSERT_EQ(r.objectives.rows(), r.iterations + 1);
       for (Index i = 0; i < r.objectives.rows(); ++i) {
-        // Rounding of P itself: 1e-12.
-        EXPECT_LE(r.objectives(i, 0) - best, r.gaps(i, 0) + 1e-12 * best) << i;
-        EXPECT_GE(r.objectives(i, 0), best * (1 - 1e-12)) << i;
+        const double rounding = std::ldexp(std::sqrt(double(i + 70)), -53) * size;
+        EXPECT_LE(r.objectives(i, 0) - best, r.gaps(i, 0) + rounding) << i;
+        EXPECT_GE(r.objectives(i, 0), best - rounding) << i;
         if (i > 0) {
-          EXPECT_LE(r.objectives(i, 0), r.objectives(i - 1, 0) + 1e-12 * best) << i;
+          EXPECT_LE(r.objectives(i, 0), r.objectives(i - 1, 0) + rounding) << i;
         }
       }
     }
@@ -257,9 +264,19 @@ TEST(KernelCg, SeparableDataWithLittleRegularisationStayFinite) {
                            {.tolerance = 1e-3, .max_iterations = 3000});
   EXPECT_TRUE(alpha.allFinite());
   EXPECT_TRUE(std::isfinite(r.objective(0)));
-  EXPECT_LT(r.objective(0), 1e-4);  // from 60 log 2
   EXPECT_NE(r.stop, StopReason::breakdown);
-  EXPECT_GT((y.array() * (k * alpha).array()).minCoeff(), 1.0);
+  // Functions that interpolate c y, nearly: the optimum is below each of them.
+  double least = std::numeric_limits<double>::infinity();
+  for (const double c : {4.0, 8.0, 12.0, 16.0})
+    for (const double nugget : {1e-8, 1e-6, 1e-4, 1e-2})
+      least = std::min(least, objective(k, logistic(1e-8), y, exact_squares(k, nugget, c * y)));
+  EXPECT_LE(r.objective(0), least + r.gap(0));
+  // From 60 log 2. Two points d apart on either side cost lambda / 2 (2 m / d)^2 for margins of m =
+  // 5, so that this needs d > 1e-3, which one set of 60 points in 10^4 lacks.
+  EXPECT_LT(r.objective(0), 0.3);
+  // No loss log(1 + exp(-margin)) exceeds the sum of all.
+  EXPECT_GE((y.array() * (k * alpha).array()).minCoeff(),
+            -std::log(std::expm1(r.objective(0))) * (1 - 1e-9));
 }
 
 TEST(KernelCg, ColumnsOfABlockAreTheSingleRunsBitForBit) {
@@ -297,8 +314,17 @@ TEST(KernelCg, DuplicatePointsMakeASingularKernel) {
       Matrix alpha = Matrix::Zero(60, 1);
       const auto r = method(DenseOperator(k), problem, y, alpha,
                             {.tolerance = 1e-6, .max_iterations = 20000}, {});
-      EXPECT_TRUE(r.converged());
-      EXPECT_LE(r.objective(0) - best, 1.1e-6 * best);
+      // Conjugate gradients on coefficients see the condition number of K once more: a singular K
+      // may take them longer than this.
+      if (method == Method{kernel_cg}) {
+        EXPECT_TRUE(r.converged());
+      }
+      EXPECT_LE(r.objective(0) - best, r.gap(0) + 1e-10 * best);
+      if (r.converged()) {
+        EXPECT_LE(r.objective(0) - best, 1.1e-6 * best);
+      } else {
+        EXPECT_GT(r.relative_gap(0), 1e-6);
+      }
     }
   }
 }
