@@ -1,7 +1,7 @@
 // The log likelihood of a Gaussian process as a product of conditionals, each point given the m
 // earlier points that it is most correlated with, and its exact gradient. A deterministic surrogate
 // of the exact likelihood: for first values of hyperparameters, for comparing models, and as the
-// model that exact gradients correct (models/full_training.hpp).
+// model that exact gradients correct (training/corrections.cpp).
 //   Source: Vecchia (1988); Guinness (2021) for derivatives. With g the row of G of a point (see
 //           vecchia.hpp) over its set S, b = R_J^-1 y_J padded with 0 and e = g'y_S,
 //             log p(y_i | y_J) = -e^2/2 + log g_i - log(2 pi)/2,

@@ -12,7 +12,7 @@ namespace mercer::inference {
 
 /// One evaluation. Estimates by solves have a gradient with its noise but no value.
 struct Evidence {
-  double value = 0;       // unless the method has none (Abilities::value)
+  double value = 0;       // estimates by solves have none
   Vector gradient;        // in problem.log_parameters(); empty when not asked for, or interrupted
   Vector standard_error;  // of each entry of an estimated gradient; empty when not measured
   /// Columns d with mean zero whose mean d d' is the covariance of the gradient.

@@ -91,11 +91,13 @@ struct EvaluationCost {
   double seconds = 0;
 };
 
+/// How evidences are found: by dense factorisations, by solves, or of a cheap surrogate of the
+/// exact one that knows its curvature; `none` has no evidence.
+enum class EvidenceBy { factorisation, solves, surrogate, none };
+
 struct Abilities {
-  bool value = true;  // the evidence itself, not only its gradient
-  bool gradient = true;
+  EvidenceBy evidence = EvidenceBy::none;
   bool posterior = true;
-  bool direct = false;  // by a dense factorisation
 };
 
 struct InferenceInfo {
@@ -118,6 +120,9 @@ std::unique_ptr<Inference> make(std::string_view name, const Problem& problem,
 /// was registered last. Throws InvalidArgument with the reasons when there is none.
 std::string_view posterior_method(const Problem& problem, const Observations& rows,
                                   std::string_view solver);
+/// The first method that finds the evidence of such a problem in this way. Throws InvalidArgument
+/// when there is none.
+std::string_view evidence_method(const Problem& problem, EvidenceBy by);
 /// An array of a state; throws ModelFileError when it is missing or has not so many entries.
 const Matrix& saved_array(const State& state, const std::string& name,
                           std::optional<Index> size = {});

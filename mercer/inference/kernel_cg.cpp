@@ -115,7 +115,7 @@ EvaluationCost cost(const CostSetting& s) { return {krylov::kernel_cg_bytes(s.n,
 InferenceInfo kernel_cg_info() {
   return {.name = "kernel-cg",
           .summary = "kernel conjugate gradients: posterior mean or logistic mode, no evidence",
-          .abilities = {.value = false, .gradient = false},
+          .abilities = {},
           .refusal = refusal,
           .takes_solver = [](std::string_view solver) { return solver == "kcg"; },
           .cost = cost,

@@ -42,6 +42,18 @@ std::string_view posterior_method(const Problem& problem, const Observations& ro
                                     reasons.empty() ? "no inference method takes it" : reasons));
 }
 
+std::string_view evidence_method(const Problem& problem, EvidenceBy by) {
+  const Observations no_rows;
+  for (const auto& entry : methods())
+    if (entry.abilities.evidence == by && entry.refusal(problem, no_rows).empty())
+      return entry.name;
+  throw InvalidArgument(fmt::format(
+      "no inference method finds the evidence of the likelihood {} {}", problem.likelihood->text(),
+      by == EvidenceBy::factorisation ? "by factorisations"
+      : by == EvidenceBy::solves      ? "by solves"
+                                      : "by a surrogate"));
+}
+
 const Matrix& saved_array(const State& state, const std::string& name, std::optional<Index> size) {
   const auto found = state.find(name);
   if (found == state.end() || (size && found->second.size() != *size))

@@ -48,6 +48,10 @@ struct Learning {
 
   const Habits& habits() const { return problem.gaussian() ? kGaussianHabits : kLaplaceHabits; }
   training::Rules rules() const { return training::rules_for(problem); }
+  std::string_view evidence(inference::EvidenceBy by) const {
+    return inference::evidence_method(problem, by);
+  }
+  std::string_view exact() const { return evidence(inference::EvidenceBy::factorisation); }
   Learning at_nominal_speed() const {
     auto out = *this;
     out.speed = inference::nominal_speeds(problem.kernel, d);
@@ -66,7 +70,7 @@ struct Learning {
          .system = system,
          .speed = speed});
   }
-  double exact_seconds(Index rows) const { return cost(rules().exact, rows).seconds; }
+  double exact_seconds(Index rows) const { return cost(exact(), rows).seconds; }
   double first_evaluations() const {
     return habits().evaluations_in_all + habits().evaluations_per_start * (1 + train.restarts);
   }
@@ -113,7 +117,7 @@ Way exact_way(const Learning& p, Index rows) {
   w.row.stage = "train";
   w.row.method =
       fmt::format("exact {}, {}", p.problem.gaussian() ? "likelihood" : "evidence", which);
-  w.row.bytes = p.cost(p.rules().exact, rows).bytes;
+  w.row.bytes = p.cost(p.exact(), rows).bytes;
   w.row.seconds = seconds_of(p, w.levels);
   w.row.note = fmt::format("{:.2g} s a gradient", p.exact_seconds(rows));
   w.reason = p.problem.gaussian()
@@ -141,7 +145,7 @@ SystemChoice gaussian_system(const Learning& p) {
 // Rows of exact searches before solves on so many.
 Index rows_before_solves(const Learning& p, Index rows) {
   if (p.problem.gaussian()) return std::min(rows, p.habits().rows_before_solves);
-  const double room = (p.plan.budget_bytes - p.plan.base_bytes) / p.cost(p.rules().exact, 1).bytes;
+  const double room = (p.plan.budget_bytes - p.plan.base_bytes) / p.cost(p.exact(), 1).bytes;
   const auto fits = static_cast<Index>(std::sqrt(std::max(0.0, room)));
   const Index start =
       std::min({exact_rows(p, kShortEvaluation), fits, rows, std::max(kLeastSubset, rows / 4)});
@@ -175,9 +179,9 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
   const bool from_start =
       (entry.from_start_values && p.train.train == trainer) || (surrogate_only && before == rows);
   if (!from_start) w.levels = p.problem.gaussian() ? std::vector{before} : levels_to(p, before);
-  const auto gradient = p.cost(p.rules().solves, rows, w.system);
+  const auto gradient = p.cost(p.evidence(inference::EvidenceBy::solves), rows, w.system);
   inference::EvaluationCost surrogate;
-  if (entry.on_surrogate) surrogate = p.cost("vecchia", rows);
+  if (entry.on_surrogate) surrogate = p.cost(p.evidence(inference::EvidenceBy::surrogate), rows);
   const double gradients =
       surrogate_only ? 0
       : entry.from_start_values
@@ -192,7 +196,7 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
                   (entry.on_surrogate ? p.habits().surrogate_evaluations * surrogate.seconds : 0);
   w.row.bytes = surrogate.bytes + (surrogate_only ? 0 : gradient.bytes);
   if (!w.levels.empty())
-    w.row.bytes = std::max(w.row.bytes, p.cost(p.rules().exact, w.levels.back()).bytes);
+    w.row.bytes = std::max(w.row.bytes, p.cost(p.exact(), w.levels.back()).bytes);
   // Vectors and the rank of Laplace's systems are counted where these are planned.
   if (!p.problem.gaussian())
     w.row.bytes = std::max(w.row.bytes, p.plan.peak_bytes - p.plan.base_bytes);
@@ -202,18 +206,30 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
   return w;
 }
 
-// Which trainer goes by solves when nothing is asked for; none when the user wants exact evidences
-// that only factorisations give.
+// Which trainer goes by solves: the one asked for, else the one that `auto` likes best of those
+// that do not take too long on a typical machine. None when the user wants exact evidences that
+// only factorisations give.
 std::string trainer_by_solves(const Learning& p, Index rows) {
   const auto& asked = p.train.train;
-  if (p.problem.gaussian()) {
-    if (asked != "auto") return asked;
-    const auto usual = solves_way(p.at_nominal_speed(), rows, "lbfgs");
-    return usual.row.seconds > kLongestLearning ? "vecchia" : "lbfgs";
+  const auto suits = [&](const training::TrainerInfo& trainer) {
+    return trainer.by_solves && trainer.refusal(p.problem).empty();
+  };
+  if (asked != "auto") return suits(training::trainers().find(asked)) ? asked : "";
+  std::string best;
+  double best_rank = -HUGE_VAL;
+  for (const auto& trainer : training::trainers()) {
+    const int preference = trainer.preference(p.problem);
+    if (preference == 0 || !suits(trainer)) continue;
+    const std::string name(trainer.name);
+    const double seconds = solves_way(p.at_nominal_speed(), rows, name).row.seconds;
+    // Of those that take too long, the quickest.
+    const double rank = seconds <= kLongestLearning ? preference : -seconds;
+    if (rank > best_rank) {
+      best = name;
+      best_rank = rank;
+    }
   }
-  if (asked == "lbfgs") return "";
-  if (asked != "auto") return asked;
-  return p.problem.kernel.num_parameters() <= training::kMostNewtonParameters ? "newton" : "adam";
+  return best;
 }
 
 // Above a few thousand rows, a few gradients by solves take less than many by Cholesky.
@@ -225,7 +241,7 @@ bool exact_pays(const Learning& p, Index rows) {
 // Rows that a factorisation has memory for, at most so many.
 Index rows_that_fit(const Learning& p, Index most) {
   const double bytes = std::max(0.0, p.plan.budget_bytes - p.plan.base_bytes);
-  const double affordable = std::sqrt(bytes / p.cost(p.rules().exact, 1).bytes);
+  const double affordable = std::sqrt(bytes / p.cost(p.exact(), 1).bytes);
   return std::min(most,
                   std::clamp(static_cast<Index>(affordable * 0.95), kLeastSubset, kMostSubset));
 }
@@ -275,7 +291,7 @@ void plan_training(const inference::Problem& problem, const inference::Observati
     w.possible = w.row.fits && pays;
     ways.push_back(std::move(w));
   };
-  const std::string trainer = train.train == "exact" ? "" : trainer_by_solves(p, wanted);
+  const std::string trainer = trainer_by_solves(p, wanted);
   if (exact_allowed(train)) add(exact_way(p, wanted), exact_pays(p, wanted) || trainer.empty());
   if (!trainer.empty()) add(solves_way(p, wanted, trainer), true);
   if (exact_allowed(train) && fewer < wanted) {

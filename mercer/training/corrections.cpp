@@ -179,8 +179,9 @@ Vector run_surrogate(Search& search, const Vector& start) {
 
 std::string refusal_of_surrogate(const inference::Problem& problem) {
   if (problem.gaussian()) return {};
-  return "`train=vecchia` is the likelihood of numbers with Gaussian noise; with another "
-         "likelihood give auto, lbfgs, newton, adam, adagrad or none";
+  return "the Vecchia likelihood, which `train=vecchia` and `train=lbfgs` by solves follow, is "
+         "that "
+         "of numbers with Gaussian noise; with another likelihood give another `train`, or auto";
 }
 
 }  // namespace
@@ -194,6 +195,7 @@ TrainerInfo lbfgs_info() {
       .by_solves = true,
       .from_start_values = false,
       .on_surrogate = true,
+      .preference = [](const inference::Problem&) { return 2; },
       .refusal = refusal_of_surrogate,
       .run = [](Search& search, const Vector& start) { return Corrections(search).run(start); }};
 }
@@ -204,6 +206,7 @@ TrainerInfo vecchia_info() {
           .by_solves = true,
           .from_start_values = false,
           .on_surrogate = true,
+          .preference = [](const inference::Problem&) { return 1; },
           .refusal = refusal_of_surrogate,
           .run = run_surrogate};
 }

@@ -101,15 +101,16 @@ std::string no_refusal(const inference::Problem& /*problem*/) { return {}; }
 }  // namespace
 
 TrainerInfo adam_info() {
-  return {.name = "adam",
-          .summary = "Adam on gradients by solves, from the start values",
-          .by_solves = true,
-          .from_start_values = true,
-          .on_surrogate = false,
-          .refusal = no_refusal,
-          .run = [](Search& search, const Vector& start) {
-            return Descent(search, optim::StepRule::adam).run(start);
-          }};
+  return {
+      .name = "adam",
+      .summary = "Adam on gradients by solves, from the start values",
+      .by_solves = true,
+      .from_start_values = true,
+      .on_surrogate = false,
+      .preference = [](const inference::Problem& problem) { return problem.gaussian() ? 0 : 1; },
+      .refusal = no_refusal,
+      .run = [](Search& search,
+                const Vector& start) { return Descent(search, optim::StepRule::adam).run(start); }};
 }
 
 TrainerInfo adagrad_info() {
@@ -118,10 +119,12 @@ TrainerInfo adagrad_info() {
           .by_solves = true,
           .from_start_values = true,
           .on_surrogate = false,
+          .preference = [](const inference::Problem&) { return 0; },
           .refusal = no_refusal,
-          .run = [](Search& search, const Vector& start) {
-            return Descent(search, optim::StepRule::adagrad).run(start);
-          }};
+          .run =
+              [](Search& search, const Vector& start) {
+                return Descent(search, optim::StepRule::adagrad).run(start);
+              }};
 }
 
 }  // namespace mercer::training

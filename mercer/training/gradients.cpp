@@ -8,7 +8,8 @@ GradientsBySolves::GradientsBySolves(Search& search)
     : search_(search),
       rows_(search.rows(search.choice().rows)),
       problem_(search.problem_on(rows_)),
-      method_(inference::make(search.rules().solves, problem_, search.setup(rows_))) {}
+      method_(inference::make(inference::evidence_method(problem_, inference::EvidenceBy::solves),
+                              problem_, search.setup(rows_))) {}
 
 inference::Evidence GradientsBySolves::evaluate(ConstVectorView theta, const Request& request) {
   problem_.set_log_parameters(theta);

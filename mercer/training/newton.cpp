@@ -115,6 +115,10 @@ TrainerInfo newton_info() {
           .by_solves = true,
           .from_start_values = false,
           .on_surrogate = false,
+          .preference =
+              [](const inference::Problem& problem) {
+                return problem.kernel.num_parameters() <= kMostNewtonParameters ? 2 : 0;
+              },
           .refusal = [](const inference::Problem& problem) -> std::string {
             if (!problem.gaussian()) return {};
             return "`train=newton` is for classes, counts and outliers; with Gaussian noise "

@@ -21,8 +21,6 @@ Vector random_start(const inference::Problem& start, const optim::Box& box, std:
 
 /// Numbers of a search that differ with the likelihood.
 struct Rules {
-  const char* exact;       // inference methods: by factorisations,
-  const char* solves;      // and by solves
   double value_tolerance;  // of L-BFGS on exact evidences, per entry of y
   double gain_left;        // log evidence that a climb with a Hessian may leave
   bool uses_hessian;       // of fewer rows, in a climb on more

@@ -43,6 +43,7 @@ Search::Search(const Problem& start, const Observations& rows, const TrainingCho
       choice_(choice),
       request_(request),
       rules_(rules_for(start)),
+      exact_method_(inference::evidence_method(start, inference::EvidenceBy::factorisation)),
       order_(Rng(request.seed, "subset").permutation(rows.size())),
       box_(bounds(start, rows)) {
   load_checkpoint();
@@ -97,7 +98,7 @@ optim::Objective Search::objective(Inference& inference, Problem& problem, doubl
 optim::MinimizeResult Search::climb(const Observations& rows, const Vector& start,
                                     const std::string& stage, const Hint& hint) {
   auto problem = problem_on(rows);
-  const auto exact = inference::make(rules_.exact, problem, setup(rows));
+  const auto exact = inference::make(exact_method_, problem, setup(rows));
   exact->start_from(hint.warm);
   const double count = entries(rows);
   const auto f = objective(*exact, problem, count);
@@ -144,7 +145,7 @@ optim::MinimizeResult Search::climb(const Observations& rows, const Vector& star
 Matrix Search::hessian(const Observations& rows, const Vector& theta) {
   const Index p = theta.size();
   auto problem = problem_on(rows);
-  const auto exact = inference::make(rules_.exact, problem, setup(rows));
+  const auto exact = inference::make(exact_method_, problem, setup(rows));
   const auto f = objective(*exact, problem, entries(rows));
   Vector here = Vector::Zero(p), there = here;
   Matrix out(p, p);
@@ -178,7 +179,7 @@ inference::WarmStart Search::warm_start(const Observations& few, Index more, con
   // All rows are as they come, fewer are the first of a random order.
   const bool in_order = more < all_.size() || few.size() == all_.size();
   try {
-    const auto exact = inference::make(rules_.exact, problem, setup(few));
+    const auto exact = inference::make(exact_method_, problem, setup(few));
     exact->evaluate(problem, {.gradient = false});
     const Matrix a = exact->warm_start().a;
     if (a.size() == 0) return out;

@@ -81,6 +81,7 @@ class Search {
   const TrainingChoice& choice_;
   const LearnRequest& request_;
   Rules rules_;
+  std::string_view exact_method_;
   std::vector<Index> order_;
   optim::Box box_;
   optim::ReplayLog log_;

@@ -8,7 +8,9 @@ Surrogate::Surrogate(Search& search, const inference::Observations& rows)
     : search_(search),
       rows_(rows),
       problem_(search.problem_on(rows)),
-      method_(inference::make("vecchia", problem_, search.setup(rows))) {}
+      method_(
+          inference::make(inference::evidence_method(problem_, inference::EvidenceBy::surrogate),
+                          problem_, search.setup(rows))) {}
 
 void Surrogate::renew(const Vector& theta) {
   neighbours_at_ = theta;

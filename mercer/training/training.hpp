@@ -58,6 +58,9 @@ struct TrainerInfo {
   bool by_solves;            // goes on where exact evidences end
   bool from_start_values;    // begins at the start values, as in the papers
   bool on_surrogate;         // follows the Vecchia likelihood: starts are judged by that too
+  /// How gladly `auto` takes it for this problem: the highest that does not take too long; 0:
+  /// never.
+  int (*preference)(const inference::Problem& problem);
   /// Why the trainer is not for this problem; empty when it is.
   std::string (*refusal)(const inference::Problem& problem);
   /// Goes on from `start` on the rows of the choice; the report of the search says how it ended.

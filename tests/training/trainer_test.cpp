@@ -80,15 +80,17 @@ struct Session {
 };
 
 double exact_value(const World& w, const inference::Problem& at) {
-  const auto rules = rules_for(at);
-  return inference::make(rules.exact, at, {.rows = w.rows})
+  return inference::make(inference::evidence_method(at, inference::EvidenceBy::factorisation), at,
+                         {.rows = w.rows})
       ->evaluate(at, {.gradient = false})
       .value;
 }
 
 double exact_optimum(const World& w) {
   auto problem = w.start;
-  const auto method = inference::make(rules_for(problem).exact, problem, {.rows = w.rows});
+  const auto method =
+      inference::make(inference::evidence_method(problem, inference::EvidenceBy::factorisation),
+                      problem, {.rows = w.rows});
   const auto result = optim::lbfgs(
       [&](ConstVectorView theta, VectorView gradient) {
         problem.set_log_parameters(theta);
@@ -182,6 +184,7 @@ TEST(Trainers, ARegisteredOneIsAnOptionAndRuns) {
                       .by_solves = true,
                       .from_start_values = true,
                       .on_surrogate = false,
+                      .preference = [](const inference::Problem&) { return 0; },
                       .refusal = [](const inference::Problem&) { return std::string(); },
                       .run = [](Search& search, const Vector& start) -> Vector {
                         return search.box().inside(start.array() + 0.5);

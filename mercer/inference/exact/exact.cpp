@@ -38,7 +38,7 @@ EvaluationCost cost(const CostSetting& s) {
 InferenceInfo exact_info() {
   return {.name = "exact",
           .summary = "Gaussian noise, by a Cholesky factorisation",
-          .abilities = {.direct = true},
+          .abilities = {.evidence = EvidenceBy::factorisation},
           .refusal = needs_gaussian_noise,
           .takes_solver = is_cholesky,
           .cost = cost,

@@ -103,7 +103,7 @@ EvaluationCost cost(const CostSetting& s) {
 InferenceInfo exact_solves_info() {
   return {.name = "exact-solves",
           .summary = "Gaussian noise, by preconditioned solves; gradients from probes",
-          .abilities = {.value = false},
+          .abilities = {.evidence = EvidenceBy::solves},
           .refusal = needs_gaussian_noise,
           .takes_solver = is_iterative,
           .cost = cost,

@@ -64,7 +64,7 @@ EvaluationCost cost(const CostSetting& s) {
 InferenceInfo vecchia_info() {
   return {.name = "vecchia",
           .summary = "Gaussian noise, each row given its nearest; evidence only",
-          .abilities = {.posterior = false},
+          .abilities = {.evidence = EvidenceBy::surrogate, .posterior = false},
           .refusal = needs_gaussian_noise,
           .takes_solver = [](std::string_view) { return false; },
           .cost = cost,

@@ -76,7 +76,7 @@ EvaluationCost cost(const CostSetting& s) {
 InferenceInfo laplace_info() {
   return {.name = "laplace",
           .summary = "other likelihoods, Laplace's approximation by Cholesky factorisations",
-          .abilities = {.direct = true},
+          .abilities = {.evidence = EvidenceBy::factorisation},
           .refusal = needs_laplace,
           .takes_solver = is_cholesky,
           .cost = cost,

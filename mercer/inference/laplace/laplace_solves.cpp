@@ -85,7 +85,7 @@ EvaluationCost cost(const CostSetting& s) {
 InferenceInfo laplace_solves_info() {
   return {.name = "laplace-solves",
           .summary = "other likelihoods, Laplace's approximation by preconditioned solves",
-          .abilities = {.value = false},
+          .abilities = {.evidence = EvidenceBy::solves},
           .refusal = needs_laplace,
           .takes_solver = is_iterative,
           .cost = cost,
