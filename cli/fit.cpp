@@ -24,8 +24,8 @@ void add_fit_options(Arguments& arguments, FitCommand& command) {
   arguments.add(command.fit, only({"merge"}));
   arguments.group("Learning");
   arguments.add(command.fit.train);
-  arguments.appendix("Learning", planning::describe_trainers());
-  arguments.appendix("Inference", planning::describe_inference());
+  arguments.appendix("Training methods", planning::describe_trainers());
+  arguments.appendix("Inference methods", planning::describe_inference());
   arguments.add(command, only({"validation", "trace"}));
   arguments.group("Task");
   arguments.add(command);
