@@ -55,6 +55,8 @@ Json plan_json(const models::Plan& plan) {
   Json json = {{"reason", plan.reason}};
   json["trains"] = plan.trains;
   json["train_rows"] = plan.train_rows;
+  if (plan.trains) json["train_method"] = plan.train_method;
+  if (!plan.inference.empty()) json["inference"] = plan.inference;
   json["solver"] = plan.system.solver;
   json["preconditioner"] = plan.system.preconditioner;
   json["operator"] = operator_name(plan.system);

@@ -10,9 +10,9 @@
 
 #include "mercer/core/progress.hpp"
 #include "mercer/core/registry.hpp"
-#include "mercer/inference/evidence_gradient.hpp"
-#include "mercer/inference/laplace.hpp"
-#include "mercer/inference/local_likelihood.hpp"
+#include "mercer/inference/exact/evidence_gradient.hpp"
+#include "mercer/inference/laplace/laplace.hpp"
+#include "mercer/inference/laplace/local_likelihood.hpp"
 #include "mercer/inference/posterior.hpp"
 #include "mercer/inference/speeds.hpp"
 
@@ -114,8 +114,8 @@ Registry<InferenceInfo>& methods();
 /// Throws InvalidArgument with the reason when the method refuses.
 std::unique_ptr<Inference> make(std::string_view name, const Problem& problem,
                                 const InferenceSetup& setup);
-/// The first method that has a posterior, takes the solver and does not refuse. Throws
-/// InvalidArgument with the reasons when there is none.
+/// The method that has a posterior, takes the solver and does not refuse; of several the one that
+/// was registered last. Throws InvalidArgument with the reasons when there is none.
 std::string_view posterior_method(const Problem& problem, const Observations& rows,
                                   std::string_view solver);
 /// An array of a state; throws ModelFileError when it is missing or has not so many entries.

@@ -11,8 +11,8 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/entries.hpp"
-#include "mercer/inference/gaussian_posterior.hpp"
-#include "mercer/inference/laplace_posterior.hpp"
+#include "mercer/inference/exact/gaussian_posterior.hpp"
+#include "mercer/inference/laplace/laplace_posterior.hpp"
 
 namespace mercer::inference {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "mercer/approximations/random_features.hpp"
 #include "mercer/core/options.hpp"
-#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/exact/exact_evidence.hpp"
 
 namespace mercer::inference {
 

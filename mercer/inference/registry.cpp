@@ -30,7 +30,9 @@ std::unique_ptr<Inference> make(std::string_view name, const Problem& problem,
 std::string_view posterior_method(const Problem& problem, const Observations& rows,
                                   std::string_view solver) {
   std::string reasons;
-  for (const auto& entry : methods().all()) {
+  const auto& all = methods().all();
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    const auto& entry = *it;
     if (!entry.abilities.posterior || !entry.takes_solver(solver)) continue;
     const auto why = entry.refusal(problem, rows);
     if (why.empty()) return entry.name;

@@ -69,14 +69,13 @@ Plan plan_task(const Task& task, const FitOptions& options) {
   auto plan =
       planning::plan_fit(task.start, task.system_noise, task.rows, options.method, options.train);
   // Refuses a solver that this model cannot have.
-  inference::posterior_method(task.start, task.rows, plan.system.solver);
+  plan.inference = inference::posterior_method(task.start, task.rows, plan.system.solver);
   return plan;
 }
 
 std::unique_ptr<inference::Inference> posterior_method(const Task& task, const FitOptions& options,
                                                        const Plan& plan) {
-  return inference::make(inference::posterior_method(task.start, task.rows, plan.system.solver),
-                         task.start,
+  return inference::make(plan.inference, task.start,
                          {.rows = task.rows, .system = plan.system, .seed = options.method.seed});
 }
 

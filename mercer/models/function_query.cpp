@@ -8,7 +8,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
-#include "mercer/inference/coupled_query.hpp"
+#include "mercer/inference/laplace/coupled_query.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
@@ -360,7 +360,7 @@ bool CoupledPlanner::direct(const Work& w) const {
   if (options_.solver != "auto") return options_.solver == "cholesky";
   return plan_.base_bytes + inference::CoupledQuery::factor_bytes(n_, count_) <=
              plan_.budget_bytes &&
-         (n_ <= kAlwaysDirect || seconds_by_factors(w) < seconds_by_solves(w));
+         (n_ <= planning::kAlwaysDirect || seconds_by_factors(w) < seconds_by_solves(w));
 }
 
 double CoupledPlanner::seconds(const std::string& variance) const {
@@ -427,9 +427,9 @@ std::unique_ptr<inference::Query> CoupledPlanner::query() const {
     posterior.a.col(c) = f.weights.w;
     posterior.w.col(c) = f.curvature;
     posterior.offset(c) = f.offset;
-    const ErrorBound bound(model_.problem.kernel, f.weights,
-                           {model_.certificate.residual(c), model_.certificate.trend_defect},
-                           model_.x);
+    const inference::ErrorBound bound(
+        model_.problem.kernel, f.weights,
+        {model_.certificate.residual(c), model_.certificate.trend_defect}, model_.x);
     posterior.bound_per_prior_sd(c) = bound(Vector::Ones(1), Matrix(1, 0))(0);
   }
   inference::CoupledQueryOptions options;

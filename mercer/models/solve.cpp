@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
-#include "mercer/inference/gaussian_posterior.hpp"
+#include "mercer/inference/exact/gaussian_posterior.hpp"
 #include "mercer/models/scaled_data.hpp"
 
 namespace mercer::models {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
-#include "mercer/inference/laplace.hpp"
-#include "mercer/inference/local_likelihood.hpp"
+#include "mercer/inference/laplace/laplace.hpp"
+#include "mercer/inference/laplace/local_likelihood.hpp"
 #include "mercer/models/merging.hpp"
 #include "mercer/models/scaled_data.hpp"
 

@@ -7,8 +7,8 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
-#include "mercer/inference/curved_operator.hpp"
-#include "mercer/inference/exact_laplace.hpp"
+#include "mercer/inference/laplace/curved_operator.hpp"
+#include "mercer/inference/laplace/exact_laplace.hpp"
 
 namespace mercer::planning {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "mercer/inference/choice.hpp"
-#include "mercer/inference/evidence_gradient.hpp"
+#include "mercer/inference/exact/evidence_gradient.hpp"
 #include "mercer/inference/inference.hpp"
 #include "mercer/inference/mean_function.hpp"
 #include "mercer/kernels/registry.hpp"

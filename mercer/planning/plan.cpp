@@ -9,7 +9,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/adaptive.hpp"
-#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/exact/exact_evidence.hpp"
 #include "mercer/krylov/kernel_cg.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/planning/laplace_system_plan.hpp"

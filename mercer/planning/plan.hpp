@@ -48,6 +48,7 @@ struct Plan {
   std::vector<Index> train_levels;       // rows of the exact searches, in order
   inference::SystemChoice train_system;  // of the solves while learning
   inference::SystemChoice system;
+  std::string inference;  // a fit: the method of the inference registry that finds the posterior
 
   // Predictions only.
   std::string variance = "none";  // what `auto` has become: exact, vecchia, samples or none

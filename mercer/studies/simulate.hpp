@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "mercer/core/progress.hpp"
-#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/exact/exact_evidence.hpp"
 
 namespace mercer::studies {
 

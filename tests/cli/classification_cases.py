@@ -272,7 +272,7 @@ class LikelihoodLearningTest(LikelihoodCase):
         self.assertEqual((self.folder / "m.mcr").read_bytes(),
                          (self.folder / "whole.mcr").read_bytes())
         again = self.json(*words, "-m", "m.mcr")
-        self.assertEqual((again["resumed_evaluations"], again["gradients"]["resumed"]), (12, 12))
+        self.assertEqual((again["resumed_evaluations"], again["gradients"]["resumed"]), (0, 12))
         self.assertIn("12 gradients by solves, 12 of them from the checkpoint: ",
                       self.mercer(*words, "-m", "m.mcr").stdout)
         self.refused(2, *words, "-m", "m.mcr", "--preconditioner", "none", saying="c.ckpt")

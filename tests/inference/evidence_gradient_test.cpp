@@ -1,4 +1,4 @@
-#include "mercer/inference/evidence_gradient.hpp"
+#include "mercer/inference/exact/evidence_gradient.hpp"
 
 #include <gtest/gtest.h>
 

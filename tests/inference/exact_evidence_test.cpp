@@ -1,4 +1,4 @@
-#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/exact/exact_evidence.hpp"
 
 #include <gtest/gtest.h>
 

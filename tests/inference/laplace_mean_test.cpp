@@ -8,8 +8,8 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
-#include "mercer/inference/exact_evidence.hpp"
-#include "mercer/inference/exact_laplace.hpp"
+#include "mercer/inference/exact/exact_evidence.hpp"
+#include "mercer/inference/laplace/exact_laplace.hpp"
 #include "tests/testing/laplace_problems.hpp"
 
 namespace mercer::inference {

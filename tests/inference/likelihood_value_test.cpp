@@ -1,4 +1,4 @@
-#include "mercer/inference/likelihood_value.hpp"
+#include "mercer/inference/exact/likelihood_value.hpp"
 
 #include <gtest/gtest.h>
 

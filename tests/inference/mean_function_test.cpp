@@ -4,7 +4,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
-#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/exact/exact_evidence.hpp"
 
 namespace mercer::inference {
 namespace {

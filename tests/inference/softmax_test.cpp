@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
-#include "mercer/inference/exact_laplace.hpp"
-#include "mercer/inference/laplace_gradient.hpp"
+#include "mercer/inference/laplace/exact_laplace.hpp"
+#include "mercer/inference/laplace/laplace_gradient.hpp"
 #include "mercer/likelihoods/coupled_likelihood.hpp"
 #include "tests/testing/laplace_problems.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
-#include "mercer/inference/exact_laplace.hpp"
+#include "mercer/inference/laplace/exact_laplace.hpp"
 #include "mercer/models/fit.hpp"
 
 namespace mercer::models {

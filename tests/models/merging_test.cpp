@@ -8,7 +8,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
-#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/exact/exact_evidence.hpp"
 #include "mercer/models/fit.hpp"
 #include "mercer/models/scaled_data.hpp"
 

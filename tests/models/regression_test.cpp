@@ -10,7 +10,7 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/data/simulate.hpp"
-#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/exact/exact_evidence.hpp"
 #include "mercer/models/fit.hpp"
 #include "mercer/models/scaled_data.hpp"
 #include "mercer/studies/simulate.hpp"

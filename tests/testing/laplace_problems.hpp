@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "mercer/core/rng.hpp"
-#include "mercer/inference/laplace_gradient.hpp"
+#include "mercer/inference/laplace/laplace_gradient.hpp"
 
 namespace mercer::testing {
 

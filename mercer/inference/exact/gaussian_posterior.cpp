@@ -1,4 +1,4 @@
-#include "mercer/inference/gaussian_posterior.hpp"
+#include "mercer/inference/exact/gaussian_posterior.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/inference/certificate.hpp"
-#include "mercer/inference/likelihood_value.hpp"
+#include "mercer/inference/exact/likelihood_value.hpp"
 
 namespace mercer::inference {
 namespace {

@@ -1,11 +1,11 @@
-#include "mercer/inference/laplace_posterior.hpp"
+#include "mercer/inference/laplace/laplace_posterior.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "mercer/core/error.hpp"
-#include "mercer/inference/likelihood_value.hpp"
+#include "mercer/inference/exact/likelihood_value.hpp"
 
 namespace mercer::inference {
 namespace {

@@ -13,7 +13,7 @@
 
 #include <memory>
 
-#include "mercer/inference/laplace.hpp"
+#include "mercer/inference/laplace/laplace.hpp"
 
 namespace mercer::inference {
 

@@ -1,8 +1,8 @@
 // Exact inference with Gaussian noise by a Cholesky factorisation of H = K + D.
 //   Cost: N^3 flops and 8 N^2 bytes an evidence with gradient; N^3/3 for the posterior.
 #include "mercer/inference/entries.hpp"
-#include "mercer/inference/exact_evidence.hpp"
-#include "mercer/inference/gaussian_posterior.hpp"
+#include "mercer/inference/exact/exact_evidence.hpp"
+#include "mercer/inference/exact/gaussian_posterior.hpp"
 
 namespace mercer::inference {
 namespace {

@@ -20,8 +20,8 @@
 #include <functional>
 #include <memory>
 
-#include "mercer/inference/laplace_system.hpp"
-#include "mercer/inference/local_likelihood.hpp"
+#include "mercer/inference/laplace/laplace_system.hpp"
+#include "mercer/inference/laplace/local_likelihood.hpp"
 #include "mercer/inference/problem.hpp"
 
 namespace mercer::inference {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "mercer/inference/curved_operator.hpp"
+#include "mercer/inference/laplace/curved_operator.hpp"
 #include "mercer/inference/log_determinant.hpp"
 #include "mercer/inference/system.hpp"
 

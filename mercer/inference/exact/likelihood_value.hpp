@@ -6,7 +6,7 @@
 
 #include "mercer/core/progress.hpp"
 #include "mercer/inference/evidence.hpp"
-#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/exact/exact_evidence.hpp"
 #include "mercer/inference/log_determinant.hpp"
 
 namespace mercer::inference {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "mercer/inference/curvature_root.hpp"
+#include "mercer/inference/laplace/curvature_root.hpp"
 #include "mercer/linalg/cholesky.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 

@@ -1,4 +1,4 @@
-#include "mercer/inference/curvature_root.hpp"
+#include "mercer/inference/laplace/curvature_root.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "mercer/inference/entries.hpp"
-#include "mercer/inference/gaussian_posterior.hpp"
+#include "mercer/inference/exact/gaussian_posterior.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "mercer/preconditioners/vecchia.hpp"

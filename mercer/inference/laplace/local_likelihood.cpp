@@ -1,4 +1,4 @@
-#include "mercer/inference/local_likelihood.hpp"
+#include "mercer/inference/laplace/local_likelihood.hpp"
 
 namespace mercer::inference {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <memory>
 
-#include "mercer/inference/laplace_system.hpp"
+#include "mercer/inference/laplace/laplace_system.hpp"
 #include "mercer/inference/pathwise.hpp"
 #include "mercer/inference/query.hpp"
 

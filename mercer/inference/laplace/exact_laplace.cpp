@@ -1,4 +1,4 @@
-#include "mercer/inference/exact_laplace.hpp"
+#include "mercer/inference/laplace/exact_laplace.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "mercer/inference/laplace.hpp"
+#include "mercer/inference/laplace/laplace.hpp"
 
 #include <fmt/format.h>
 

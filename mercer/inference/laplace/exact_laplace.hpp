@@ -7,7 +7,7 @@
 //           Functions coupled in a row: about 7 N^3 a function, and 8 N^2 (6 + 2 C) bytes.
 #pragma once
 
-#include "mercer/inference/laplace.hpp"
+#include "mercer/inference/laplace/laplace.hpp"
 
 namespace mercer::inference {
 

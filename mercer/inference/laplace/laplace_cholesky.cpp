@@ -3,8 +3,8 @@
 //         without a mode and a factor close by.
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/entries.hpp"
-#include "mercer/inference/exact_laplace.hpp"
-#include "mercer/inference/laplace_posterior.hpp"
+#include "mercer/inference/laplace/exact_laplace.hpp"
+#include "mercer/inference/laplace/laplace_posterior.hpp"
 
 namespace mercer::inference {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "mercer/inference/curvature_root.hpp"
+#include "mercer/inference/laplace/curvature_root.hpp"
 #include "mercer/inference/observations.hpp"
 #include "mercer/likelihoods/coupled_likelihood.hpp"
 

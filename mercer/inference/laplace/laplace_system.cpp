@@ -1,4 +1,4 @@
-#include "mercer/inference/laplace_system.hpp"
+#include "mercer/inference/laplace/laplace_system.hpp"
 
 #include <fmt/format.h>
 

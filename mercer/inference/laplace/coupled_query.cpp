@@ -1,4 +1,4 @@
-#include "mercer/inference/coupled_query.hpp"
+#include "mercer/inference/laplace/coupled_query.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "mercer/inference/curved_operator.hpp"
+#include "mercer/inference/laplace/curved_operator.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -4,7 +4,7 @@
 //   Cost: N m^3 flops and N m^2 kernel values with derivatives for m neighbours.
 #include "mercer/approximations/vecchia_likelihood.hpp"
 #include "mercer/inference/entries.hpp"
-#include "mercer/inference/gaussian_posterior.hpp"
+#include "mercer/inference/exact/gaussian_posterior.hpp"
 
 namespace mercer::inference {
 namespace {

@@ -1,4 +1,4 @@
-#include "mercer/inference/laplace_gradient.hpp"
+#include "mercer/inference/laplace/laplace_gradient.hpp"
 
 #include <algorithm>
 

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "mercer/inference/exact_evidence.hpp"
+#include "mercer/inference/exact/exact_evidence.hpp"
 #include "mercer/inference/system.hpp"
 
 namespace mercer::inference {

@@ -3,8 +3,8 @@
 //   Cost: a mode from the last one and probes + 1 solves a function and gradient.
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/entries.hpp"
-#include "mercer/inference/laplace_gradient.hpp"
-#include "mercer/inference/laplace_posterior.hpp"
+#include "mercer/inference/laplace/laplace_gradient.hpp"
+#include "mercer/inference/laplace/laplace_posterior.hpp"
 
 namespace mercer::inference {
 namespace {
