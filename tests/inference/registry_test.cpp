@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
-#include "mercer/inference/exact_laplace.hpp"
 #include "mercer/inference/inference.hpp"
+#include "mercer/inference/laplace/exact_laplace.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 #include "tests/testing/laplace_problems.hpp"
 
