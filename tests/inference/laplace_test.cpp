@@ -240,8 +240,13 @@ TEST_P(LaplaceLaws, EvidencesInARowAreThoseAlone) {
       const auto alone = exact_laplace(problem, data, true, tight());
       if (last.a.size() > 0) resumed.resume(before, last.a, last.beta);
       const auto here = row.evaluate(problem, true);
-      EXPECT_NEAR(here.value, alone.value, 1e-8);
-      EXPECT_LT((here.gradient - alone.gradient).norm(), 1e-6 * (1 + alone.gradient.norm()));
+      EXPECT_EQ(here.mode.stop, StopReason::converged);
+      // Without log-concavity there may be several modes; another one is as good an end.
+      const double apart = (here.mode.f - alone.mode.f).cwiseAbs().maxCoeff();
+      if (problem.likelihood->log_concave() || apart < 1e-3) {
+        EXPECT_NEAR(here.value, alone.value, 1e-8);
+        EXPECT_LT((here.gradient - alone.gradient).norm(), 1e-6 * (1 + alone.gradient.norm()));
+      }
       // Resumed from what was last, it is the same to the last bit.
       const auto again = resumed.evaluate(problem, true);
       EXPECT_EQ(again.value, here.value);

@@ -343,8 +343,19 @@ TEST(LaplaceFit, AdamBySolvesEndsNearTheExactMaximum) {
   options.train.steps = 80;
   options.train.probes = 16;
   const auto learned = fit_with(data, options, classes);
-  // Ends within a log evidence of one of the maximum: closer than the data can tell.
-  EXPECT_GT(learned.likelihood.value, exact.likelihood.value - 1.0);
+  // A concave log evidence can gain no more than its slope times the way that is left. Learning
+  // ends where the slope is not told from the noise of the probes, which the run states: four
+  // standard errors of the last gradient, and it was one of several whose mean was tested, so one
+  // log unit more.
+  const Vector way = exact.model.problem.log_parameters() - learned.model.problem.log_parameters();
+  const auto& end = learned.training;
+  const double left = (end.gradient.cwiseAbs() + 4 * end.standard_error).dot(way.cwiseAbs());
+  EXPECT_GT(learned.likelihood.value, exact.likelihood.value - 1.0 - left);
+  // Whatever that is, it is little of what there was to gain.
+  options.train = {};
+  options.train.train = "none";
+  const double start = fit_with(data, options, classes).likelihood.value;
+  EXPECT_GT(learned.likelihood.value - start, 0.9 * (exact.likelihood.value - start));
   EXPECT_EQ(learned.training.history.size(), static_cast<std::size_t>(learned.training.steps));
 }
 
