@@ -81,13 +81,14 @@ optim::Objective Search::objective(Inference& inference, Problem& problem, doubl
   ++climb_;
   // A resumed run begins its first evaluation where the interrupted one would have.
   if (exact_climb_ == climb_ && !exact_state_.empty()) inference.load(exact_state_, problem);
-  const optim::Objective live = [&, entries](ConstVectorView theta, VectorView gradient) {
+  const double share = 1 / entries;
+  const optim::Objective live = [&, share](ConstVectorView theta, VectorView gradient) {
     problem.set_log_parameters(theta);
     const auto evidence = inference.evaluate(problem, {});
     live_ = &inference;
     exact_climb_ = climb_;
-    gradient = -evidence.gradient / entries;
-    return -evidence.value / entries;
+    gradient = -share * evidence.gradient;
+    return -share * evidence.value;
   };
   return log_.record(live, [&](const optim::ReplayLog&) {
     unsaved_ = true;
