@@ -157,14 +157,14 @@ void LaplacePlanner::bound_rank(inference::SystemChoice& choice) {
   need(vectors);
   if (choice.preconditioner != "auto") return;
   const double left = plan_.budget_bytes - plan_.base_bytes - vectors;
-  const auto most = static_cast<Index>(left / low_rank_bytes(n_, functions_, 1));
-  Index rank =
-      std::min(inference::laplace_rank(n_, choice.preconditioning.rank.value_or(1000)), most);
+  Index rank = inference::laplace_rank(n_, choice.preconditioning.rank.value_or(1000));
   if (functions_.coupled) rank = inference::CoupledLowRank::rank_for(functions_.count, rank);
+  // Bytes of coupled functions grow with the square of the rank.
+  while (rank >= kLeastRank && low_rank_bytes(n_, functions_, rank) > left) --rank;
   if (rank < kLeastRank) {
     choice.preconditioner = "none";
     choice.preconditioning.rank.reset();
-    plan_.reason += " Without a preconditioner: there is no memory for one.";
+    plan_.reason += " Without a preconditioner: none of a useful rank is affordable.";
     return;
   }
   choice.preconditioning.rank = rank;

@@ -7,6 +7,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/operators/registry.hpp"
 
 namespace mercer::planning {
@@ -185,6 +186,29 @@ TEST(Plan, NeverLearnsOnAHandfulOfRows) {
     FAIL();
   } catch (const DoesNotFit& error) {
     EXPECT_NE(std::string(error.what()).find("random 100 rows"), std::string::npos) << error.what();
+  }
+}
+
+// Whatever the likelihood: a plan that is made stays inside the memory it was given.
+TEST(Plan, StaysInsideAnyBudgetForEveryLikelihood) {
+  const Index n = 846;
+  for (const auto& info : likelihoods::likelihoods()) {
+    const auto likelihood = likelihoods::make(info.name);
+    const Index functions = likelihood->coupled() != nullptr ? 4 : 1;
+    inference::Observations rows{points(n), Matrix::Zero(n, functions), Vector::Zero(functions)};
+    const inference::Problem problem(kernels::Kernel::parse("rbf:iso", 3), likelihood->clone());
+    int made = 0;
+    for (std::uint64_t megabytes = 41; megabytes < 70; ++megabytes) {
+      MethodOptions method;
+      method.memory = megabytes << 20;
+      try {
+        const auto plan = plan_fit(problem, 4.0, rows, method, {});
+        EXPECT_LE(plan.peak_bytes, static_cast<double>(*method.memory)) << info.name;
+        ++made;
+      } catch (const DoesNotFit&) {
+      }
+    }
+    EXPECT_GT(made, 10) << info.name;
   }
 }
 
