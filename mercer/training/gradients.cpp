@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "mercer/core/error.hpp"
+
 namespace mercer::training {
 
 GradientsBySolves::GradientsBySolves(Search& search)
@@ -13,14 +15,21 @@ GradientsBySolves::GradientsBySolves(Search& search)
 
 inference::Evidence GradientsBySolves::evaluate(ConstVectorView theta, const Request& request) {
   problem_.set_log_parameters(theta);
-  auto estimate = method_->evaluate(
-      problem_, {.tolerance = request.tolerance, .error_passes = request.error_passes},
-      [&](const Iteration& it) {
-        stopped_ = stopped_ || search_.stopped("learn (all rows)", -1,
-                                               fmt::format("step {}, iteration {} of its solves",
-                                                           count() + 1, it.number));
-        return stopped_ ? Action::stop : Action::proceed;
-      });
+  inference::Evidence estimate;
+  const Observer observer = [&](const Iteration& it) {
+    stopped_ = stopped_ || search_.stopped("learn (all rows)", -1,
+                                           fmt::format("step {}, iteration {} of its solves",
+                                                       count() + 1, it.number));
+    return stopped_ ? Action::stop : Action::proceed;
+  };
+  try {
+    estimate = method_->evaluate(
+        problem_, {.tolerance = request.tolerance, .error_passes = request.error_passes}, observer);
+  } catch (const Interrupted&) {  // in the middle of a factorisation of the preconditioner
+    stopped_ = true;
+    // The user is told, and the second Ctrl-C counts, as anywhere else in this stage.
+    search_.stopped("learn (all rows)", -1, "stopping");
+  }
   auto& report = search_.report;
   report.matvecs += estimate.matvecs;
   if (stopped_ || estimate.gradient.size() == 0) {
