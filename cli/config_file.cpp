@@ -1,6 +1,7 @@
 #include "cli/config_file.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -12,7 +13,8 @@ namespace {
 
 Json parse_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw InvalidArgument(fmt::format("`config`: the file '{}' cannot be read", path));
+  if (!file || std::filesystem::is_directory(path))
+    throw InvalidArgument(fmt::format("`config`: the file '{}' cannot be read", path));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const auto json = Json::parse(text, nullptr, false);
   if (!json.is_object())
@@ -42,7 +44,8 @@ ConfigRead read_config(const std::string& path, const std::string& verb,
         continue;
       }
       std::vector<std::string> names;
-      for (const auto& option : options) names.push_back(option.name);
+      for (const auto& option : options)
+        if (option.name != "config") names.push_back(option.name);
       throw InvalidArgument(
           fmt::format("{}: {} has no option '{}'{}", path, verb, name, did_you_mean(name, names)));
     }

@@ -38,8 +38,8 @@ std::string_view posterior_method(const Problem& problem, const Observations& ro
     if (why.empty()) return entry.name;
     reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", why);
   }
-  throw InvalidArgument(fmt::format("`solver={}` is not for this model: {}", solver,
-                                    reasons.empty() ? "no inference method takes it" : reasons));
+  throw InvalidArgument(
+      reasons.empty() ? fmt::format("no inference method takes `solver={}`", solver) : reasons);
 }
 
 std::string_view evidence_method(const Problem& problem, EvidenceBy by) {

@@ -403,6 +403,11 @@ PlannedQuery CoupledPlanner::run() {
     throw InvalidArgument(fmt::format("there are no draws with this kernel: {}", refusal));
   if (variance.method == "none" && variance.joint_samples == 0) return {query(), Plan()};
   auto method = prediction_method(model_, options_);
+  if (method.solver == "kcg")
+    throw InvalidArgument(fmt::format(
+        "`solver=kcg` finds weights, not the covariances of the likelihood {}; take cg or leave "
+        "`solver` out",
+        model_.problem.likelihood->text()));
   if (method.solver == "auto" || method.solver == "cholesky") method.solver = "cg";
   double curvature = 0;
   for (const auto& f : model_.functions) curvature += f.curvature.mean();

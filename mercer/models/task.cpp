@@ -1,6 +1,7 @@
 #include "mercer/models/task.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,15 +25,23 @@ void check_target(const likelihoods::Likelihood& likelihood, const data::Dataset
                       data.schema.target, data.target(i), i + 1, likelihood.text(), why));
 }
 
+// "bernoulli-logit, bernoulli-probit or ...".
+std::string class_likelihoods() {
+  std::vector<std::string> names;
+  for (const auto& info : likelihoods::likelihoods())
+    if (info.make({})->is_binary()) names.emplace_back(info.name);
+  return fmt::format("{}", fmt::join(names, " or "));
+}
+
 // Options, classes and targets that do not go with the likelihood are refused.
 void check_request(const data::Dataset& data, const FitOptions& options,
                    const likelihoods::Likelihood& likelihood) {
   const bool classes = options.classes.count() > 0;
   if (likelihood.is_binary() != classes)
-    throw InvalidArgument(fmt::format(
-        "the likelihood {} is {}", options.likelihood,
-        likelihood.is_binary() ? "one of classes; say `task=classification`"
-                               : "not one of classes; give bernoulli-logit or bernoulli-probit"));
+    throw InvalidArgument(fmt::format("the likelihood {} is {}", options.likelihood,
+                                      likelihood.is_binary()
+                                          ? std::string("one of classes; say `task=classification`")
+                                          : "not one of classes; give " + class_likelihoods()));
   if (likelihood.gaussian_noise()) return;
   if (options.method.noise)
     throw InvalidArgument(

@@ -368,7 +368,7 @@ void check_coupling(const likelihoods::Likelihood& likelihood, MeanKind mean,
   if (mean != MeanKind::zero)
     throw InvalidArgument(fmt::format(
         "`mean={}` does not go with the likelihood {}: a trend that all functions share changes no "
-        "probability, so its coefficients are not determined; add `constant` or `linear` to the "
+        "probability, so its coefficients are not determined; add 'constant' or 'linear' to the "
         "kernel instead",
         to_string(mean), likelihood.text()));
   if (preconditioner != "auto" && preconditioner != "none")
