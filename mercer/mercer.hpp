@@ -42,12 +42,12 @@
 // inference: likelihoods, and the system H = K + D prepared once and solved many times.
 #include "mercer/inference/adaptive.hpp"  // what `preconditioner=auto` does
 #include "mercer/inference/choice.hpp"
-#include "mercer/inference/laplace/coupled_query.hpp"    // of functions that softmax couples
-#include "mercer/inference/laplace/curvature_root.hpp"   // W = R R', diagonal or coupled in a row
-#include "mercer/inference/laplace/curved_operator.hpp"  // B = I + R'K R, its factors and preconditioners
 #include "mercer/inference/exact/exact_evidence.hpp"
-#include "mercer/inference/laplace/exact_laplace.hpp"     // its evidence and exact gradient, for few rows
-#include "mercer/inference/laplace/laplace.hpp"           // the mode under any likelihood
+#include "mercer/inference/laplace/coupled_query.hpp"   // of functions that softmax couples
+#include "mercer/inference/laplace/curvature_root.hpp"  // W = R R', diagonal or coupled in a row
+#include "mercer/inference/laplace/curved_operator.hpp"  // B = I + R'K R, its factors and preconditioners
+#include "mercer/inference/laplace/exact_laplace.hpp"  // its evidence and exact gradient, for few rows
+#include "mercer/inference/laplace/laplace.hpp"        // the mode under any likelihood
 #include "mercer/inference/laplace/laplace_gradient.hpp"  // by solves only
 #include "mercer/inference/laplace/laplace_system.hpp"    // I + R'K R
 #include "mercer/inference/laplace/local_likelihood.hpp"  // density, gradient and curvature of all rows
