@@ -10,8 +10,6 @@
 #include "mercer/studies/simulate.hpp"  // draws from a Gaussian process
 
 // models: from a table to certified predictions.
-#include "mercer/core/version.hpp"
-#include "mercer/data/array_file.hpp"           // the container behind model files
 #include "mercer/models/class_scores.hpp"       // error rate, nll, brier, auc, calibration
 #include "mercer/models/classes.hpp"            // which classes a target has
 #include "mercer/models/fit.hpp"                // fit: from data to a certified model
@@ -23,10 +21,17 @@
 #include "mercer/models/scores.hpp"             // rmse, nll, crps, coverage
 #include "mercer/models/sd_error.hpp"           // the measured error of approximate variances
 #include "mercer/models/solve.hpp"              // one system with fixed hyperparameters
-#include "mercer/planning/options.hpp"          // what a user may ask for
-#include "mercer/planning/plan.hpp"             // what a run would cost, before it starts
+
+// planning: what a run would cost, before it starts.
+#include "mercer/planning/options.hpp"  // what a user may ask for
+#include "mercer/planning/plan.hpp"     // every way with its memory and seconds, and the choice
+
+// training: which hyperparameters.
+#include "mercer/training/report.hpp"    // how learning went
+#include "mercer/training/training.hpp"  // train, and the registry of trainers
 
 // data: CSV in and out, columns and categories, scaling, splits, simulated data.
+#include "mercer/data/array_file.hpp"  // the container behind model files
 #include "mercer/data/byte_sink.hpp"
 #include "mercer/data/csv_reader.hpp"
 #include "mercer/data/csv_writer.hpp"
@@ -39,7 +44,12 @@
 #include "mercer/data/simulate.hpp"
 #include "mercer/data/split.hpp"
 
-// inference: likelihoods, and the system H = K + D prepared once and solved many times.
+// inference: evidence and posterior at fixed hyperparameters, by any method of the registry.
+#include "mercer/inference/inference.hpp"  // the interface, and the registry of methods
+#include "mercer/inference/posterior.hpp"  // latent functions and their certificate
+#include "mercer/inference/query.hpp"      // what is known of the functions at new points
+
+// ... and what the methods are made of: the systems H = K + D and I + R'K R.
 #include "mercer/inference/adaptive.hpp"  // what `preconditioner=auto` does
 #include "mercer/inference/choice.hpp"
 #include "mercer/inference/exact/exact_evidence.hpp"
@@ -55,7 +65,6 @@
 #include "mercer/inference/observations.hpp"  // of each row; what merging takes away
 #include "mercer/inference/pathwise.hpp"      // draws from the posterior that are functions
 #include "mercer/inference/problem.hpp"       // kernel, mean and likelihood
-#include "mercer/inference/query.hpp"         // what is known of the functions at new points
 #include "mercer/inference/speeds.hpp"        // from flops and products to seconds
 #include "mercer/inference/system.hpp"
 
@@ -120,8 +129,11 @@
 #include "mercer/core/history.hpp"
 #include "mercer/core/interrupt.hpp"
 #include "mercer/core/memory.hpp"
-#include "mercer/core/options.hpp"
+#include "mercer/core/options.hpp"  // one list of fields for command line, files and records
+#include "mercer/core/progress.hpp"
+#include "mercer/core/registry.hpp"  // methods by the name that users type
 #include "mercer/core/rng.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/core/types.hpp"
+#include "mercer/core/version.hpp"
