@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mercer/approximations/vecchia_likelihood.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/adaptive.hpp"
-#include "mercer/inference/exact/exact_evidence.hpp"
 #include "mercer/krylov/kernel_cg.hpp"
 #include "mercer/krylov/registry.hpp"
+#include "mercer/linalg/cholesky.hpp"
 #include "mercer/planning/laplace_system_plan.hpp"
 #include "mercer/planning/training_plan.hpp"
 #include "mercer/planning/variance_plan.hpp"

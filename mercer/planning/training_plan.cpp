@@ -76,6 +76,19 @@ struct Learning {
   }
 };
 
+Learning learning_of(const inference::Problem& problem, const inference::Observations& rows,
+                     const MethodOptions& method, const TrainOptions& train, const Plan& plan,
+                     const inference::Speeds& speed) {
+  return {problem,
+          method,
+          train,
+          plan,
+          rows.size(),
+          rows.x.cols(),
+          {rows.functions(), problem.likelihood->coupled() != nullptr},
+          speed};
+}
+
 // One way to learn.
 struct Way {
   PlanRow row;
@@ -275,14 +288,7 @@ void plan_training(const inference::Problem& problem, const inference::Observati
     if (const auto why = training::trainers().find(train.train).refusal(problem);
         !why.empty() && !exact_allowed(train))
       throw InvalidArgument(why);
-  const Learning p{problem,
-                   method,
-                   train,
-                   plan,
-                   rows.size(),
-                   rows.x.cols(),
-                   {rows.functions(), problem.likelihood->coupled() != nullptr},
-                   plan.calibration};
+  const auto p = learning_of(problem, rows, method, train, plan, plan.calibration);
   const Index wanted = std::min(p.n, train.subset.value_or(p.n));
   const Index fewer = rows_that_fit(p, wanted);
   std::vector<Way> ways;
@@ -322,14 +328,8 @@ LearningNeeds laplace_needs(const inference::Problem& problem, const inference::
   const Index wanted = std::min(rows.size(), train.subset.value_or(rows.size()));
   const Plan none;
   const MethodOptions method;
-  const Learning p{problem,
-                   method,
-                   train,
-                   none,
-                   rows.size(),
-                   rows.x.cols(),
-                   {rows.functions(), problem.likelihood->coupled() != nullptr},
-                   inference::nominal_speeds(problem.kernel, rows.x.cols())};
+  const auto p = learning_of(problem, rows, method, train, none,
+                             inference::nominal_speeds(problem.kernel, rows.x.cols()));
   const bool exact = exact_allowed(train) && exact_pays(p, wanted);
   return {static_cast<Index>(train.probes), !exact};
 }
