@@ -48,7 +48,8 @@ format-check:  ## fail if a source is not in the house style
 
 lint: configure  ## clang-tidy over mercer/ and cli/
 	@scripts/install-deps test
-	@run-clang-tidy -quiet -j $(JOBS) -p build/release '$(CURDIR)/(mercer|cli)/' 2>/dev/null
+	@run-clang-tidy -quiet -j $(JOBS) -p build/release -extra-arg=-Wno-unknown-warning-option \
+	  '^$(CURDIR)/(build/release/)?(mercer|cli)/' 2>/dev/null
 
 install: build  ## install program and library under PREFIX (default /usr/local)
 	@cmake --build --preset release -j $(JOBS) --target mercer/all
