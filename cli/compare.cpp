@@ -9,6 +9,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/option_list.hpp"
+#include "cli/signals.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/atomic_file.hpp"
 #include "mercer/core/error.hpp"
@@ -101,7 +102,7 @@ int run_compare(const Words& words) {
     print_json(compare_json(result, options, arguments.record(), data, flags.data.path));
   else if (!csv_out)
     print_out(compare_text(result, options));
-  return result.interrupted ? exit_interrupted : exit_ok;
+  return result.interrupted ? exit_code_when_stopped() : exit_ok;
 }
 
 }  // namespace mercer::cli

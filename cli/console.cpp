@@ -11,7 +11,7 @@
 
 #include "cli/format.hpp"
 #include "cli/option_list.hpp"
-#include "mercer/core/interrupt.hpp"
+#include "cli/signals.hpp"
 #include "mercer/core/timer.hpp"
 
 namespace mercer::cli {
@@ -53,7 +53,7 @@ class Display {
     if (bar_)
       draw(progress);
     else
-      fmt::print(stderr, "{}: {}\n", name_, line(progress));
+      print_error(fmt::format("{}: {}\n", name_, line(progress)));
   }
 
  private:
@@ -84,8 +84,7 @@ class Display {
     text.resize(std::min(text.size(), room - std::min(room, bar.size())));
     const char* on = colour_ ? "\033[36m" : "";
     const char* off = colour_ ? "\033[0m" : "";
-    fmt::print(stderr, "\r\033[K{}{}{}{}", on, bar, off, text);
-    std::fflush(stderr);
+    print_error(fmt::format("\r\033[K{}{}{}{}", on, bar, off, text));
     bar_on_screen = true;
   }
 
@@ -99,9 +98,15 @@ class Display {
 
 }  // namespace
 
+void print_error(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+  std::clearerr(stderr);
+}
+
 void clear_progress_line() {
   if (!bar_on_screen) return;
-  fmt::print(stderr, "\r\033[K");
+  print_error("\r\033[K");
   bar_on_screen = false;
 }
 
@@ -114,15 +119,16 @@ void Console::note(std::string_view text) const {
 
 void Console::warn(std::string_view text) const {
   clear_progress_line();
-  fmt::print(stderr, "{}: {}\n", name_, with_dashes(text));
+  print_error(fmt::format("{}: {}\n", name_, with_dashes(text)));
 }
 
 ProgressCallback Console::progress() const {
   std::shared_ptr<Display> display;
   if (!quiet_) display = std::make_shared<Display>(name_);
-  return [display](const Progress& progress) {
+  return [display, console = *this](const Progress& progress) {
+    if (!progress.warning.empty()) console.warn(progress.warning);
     if (display) display->show(progress);
-    return interrupt_requested() ? Action::stop : Action::proceed;
+    return leaving() != 0 ? Action::stop : Action::proceed;
   };
 }
 

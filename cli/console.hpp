@@ -8,6 +8,10 @@
 
 namespace mercer::cli {
 
+/// Everything that goes to standard error goes through here: a log that cannot be written (closed,
+/// a full disk, a reader that has gone) is no reason to end a run, so that failures are ignored.
+void print_error(std::string_view text);
+
 /// Takes a progress bar off the screen, if there is one.
 void clear_progress_line();
 
@@ -22,7 +26,8 @@ class Console {
   void warn(std::string_view text) const;
 
   /// A bar with an ETA when standard error is a terminal; else a plain line per stage and one every
-  /// five seconds; nothing when quiet. Asks to stop once Ctrl-C was pressed.
+  /// five seconds; nothing when quiet. Asks to stop once a signal said so
+  /// (signals.hpp).
   ProgressCallback progress() const;
 
  private:

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
 
 #include "cli/console.hpp"
 #include "cli/option_list.hpp"
-#include "mercer/core/interrupt.hpp"
+#include "cli/signals.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -19,13 +20,15 @@ namespace {
 int say(std::string_view name, std::string message, int code) {
   // Ctrl-C cuts reads and writes short, and ends the program that feeds this one: what fails then
   // is no fault of the data.
-  if (interrupt_requested() && code != exit_interrupted) {
-    message = "interrupted";
-    code = exit_interrupted;
+  if (leaving() != 0) {
+    if (code != exit_interrupted) message = "interrupted";
+    if (leaving() != SIGINT)
+      message = fmt::format("ended by {}: {}", leaving() == SIGHUP ? "SIGHUP" : "SIGTERM", message);
+    code = exit_code_when_stopped();
   }
   std::replace(message.begin(), message.end(), '\n', ' ');
   clear_progress_line();
-  fmt::print(stderr, "{}: {}\n", name, with_dashes(message));
+  print_error(fmt::format("{}: {}\n", name, with_dashes(message)));
   return code;
 }
 
@@ -34,6 +37,9 @@ int say(std::string_view name, std::string message, int code) {
 int exit_code_of(std::string_view name, const std::function<int()>& body) {
   try {
     return body();
+  } catch (const BrokenPipe&) {
+    clear_progress_line();
+    return leaving() != 0 ? exit_code_when_stopped() : exit_pipe;
   } catch (const Failure& e) {
     return say(name, e.what(), e.code);
   } catch (const InvalidArgument& e) {
@@ -71,9 +77,8 @@ void print_out(std::string_view text) { print_exactly(with_dashes(text)); }
 void print_exactly(std::string_view text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    const char* reason =
-        errno == EPIPE ? "the program that read it has closed it" : std::strerror(errno);
-    throw IoError(fmt::format("cannot write to standard output: {}", reason));
+    if (errno == EPIPE) throw BrokenPipe("standard output: its reader has closed it");
+    throw IoError(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
   }
 }
 

@@ -17,7 +17,8 @@ enum ExitCode : int {
   exit_memory = 4,
   exit_tolerance = 5,
   exit_model = 6,
-  exit_interrupted = 130,
+  exit_interrupted = 130,  // 128 + SIGINT; SIGTERM gives 143, SIGHUP 129
+  exit_pipe = 141,         // 128 + SIGPIPE
 };
 
 /// An error whose exit code its type does not say: an IoError may be about input or output.
@@ -26,7 +27,8 @@ struct Failure : Error {
   int code;
 };
 
-/// Runs `body`; an exception becomes "NAME: sentence" on standard error and its exit code.
+/// Runs `body`; an exception becomes "NAME: sentence" on standard error and its exit code. A pipe
+/// whose reader has gone (`| head`) ends the program without a word, as it ends others.
 int exit_code_of(std::string_view name, const std::function<int()>& body);
 
 /// Runs `body`; an IoError in it becomes a Failure with this code.
@@ -34,6 +36,8 @@ template <class Body>
 auto io_errors_as(int code, Body&& body) {
   try {
     return body();
+  } catch (const BrokenPipe&) {
+    throw;
   } catch (const IoError& error) {
     throw Failure(code, error.what());
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "mercer/core/atomic_file.hpp"
@@ -35,6 +36,22 @@ void check_output_file(const std::string& option, const std::string& path,
                     "ordinary file",
                     option, path));
   check_output(option, path, inputs);
+}
+
+std::vector<std::string> fallback_paths(const std::string& path) {
+  std::error_code ignored;
+  std::vector<fs::path> folders = {fs::temp_directory_path(ignored), fs::current_path(ignored)};
+  if (const char* home = std::getenv("HOME"); home != nullptr) folders.emplace_back(home);
+  const fs::path name = fs::path(path).filename();
+  std::vector<std::string> out;
+  for (const auto& folder : folders) {
+    if (folder.empty()) continue;
+    fs::path other = folder / name;
+    for (int i = 1; fs::exists(other, ignored); ++i)
+      other = folder / fmt::format("{}-{}{}", name.stem().string(), i, name.extension().string());
+    out.push_back(other.string());
+  }
+  return out;
 }
 
 std::string default_model_path(const std::string& data_path) {

@@ -15,6 +15,10 @@ void check_output(const std::string& option, const std::string& path,
 void check_output_file(const std::string& option, const std::string& path,
                        const std::vector<std::string>& inputs);
 
+/// Where a model may go that cannot be written to `path`, the best place first: the temporary
+/// folder, the current one, the home folder; under names that no file has yet.
+std::vector<std::string> fallback_paths(const std::string& path);
+
 /// folder/concrete.csv.gz -> concrete.mcr, standard input -> model.mcr: in the current folder.
 std::string default_model_path(const std::string& data_path);
 

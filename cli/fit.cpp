@@ -2,14 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
 
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/fit_text.hpp"
+#include "cli/format.hpp"
 #include "cli/model_text.hpp"
+#include "cli/signals.hpp"
 #include "cli/trace.hpp"
 #include "cli/verbs.hpp"
-#include "mercer/core/interrupt.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/data/split.hpp"
 
@@ -75,23 +78,67 @@ std::optional<data::Dataset> hold_out(const FitCommand& command, data::Dataset& 
   return test;
 }
 
-// The first Ctrl-C while learning by solves ends the learning, not the run: the model of what was
-// learned until then is still made.
-ProgressCallback stop_learning_first(const Console& console) {
+// What the first Ctrl-C leads to, said at once.
+std::string after_ctrl_c(const Progress& progress) {
+  const auto time = progress.seconds_after >= 0
+                        ? fmt::format(" (planned: about {})", duration(progress.seconds_after))
+                        : "";
+  if (progress.ends_stage)
+    return fmt::format(
+        "interrupted: learning stops here, and the model of the values so far is made{}; Ctrl-C "
+        "again leaves without it",
+        time);
+  return fmt::format(
+      "interrupted: learning is done, and its model is still being made{}; Ctrl-C again leaves "
+      "without it",
+      time);
+}
+
+// The first Ctrl-C keeps what was learned: learning ends, the model is still made. Where nothing
+// was learned yet there is nothing to keep, and the run ends.
+ProgressCallback keep_what_was_learned(const Console& console) {
   // Shared by the copies that are made of it.
   return [inner = console.progress(), &console,
-          stopped = std::make_shared<bool>(false)](const Progress& progress) {
+          told = std::make_shared<bool>(false)](const Progress& progress) {
     const auto action = inner(progress);
-    if (*stopped && progress.ends_stage) return Action::stop;
-    if (action == Action::stop && progress.ends_stage) {
-      *stopped = true;
-      clear_interrupt();
-      console.warn(
-          "interrupted: learning stops here, the model is made with the values so far (Ctrl-C "
-          "again to leave without it)");
+    if (action == Action::stop || !PatientWithCtrlC::pressed()) return action;
+    if (!progress.learned && !*told) {
+      leave(SIGINT);
+      return Action::stop;
     }
-    return action;
+    if (!*told) {
+      *told = true;
+      console.warn(after_ctrl_c(progress));
+    }
+    return progress.ends_stage ? Action::stop : Action::proceed;
   };
+}
+
+// A model that cost hours is not lost because its folder has no room: it goes to the first place
+// that takes it, and the run says where.
+void save(FitRun& run, const std::string& path, const Console& console) {
+  try {
+    run.result.model.save(path);
+    run.model_path = path;
+    return;
+  } catch (const IoError& error) {
+    for (const auto& other : fallback_paths(path)) {
+      try {
+        run.result.model.save(other);
+      } catch (const IoError&) {
+        continue;
+      }
+      run.model_path = other;
+      run.misplaced = true;
+      console.warn(fmt::format("{}; the model was written to '{}' instead", error.what(), other));
+      return;
+    }
+    throw Failure(
+        exit_internal,
+        fmt::format("{}; nor could the model be written to the temporary folder: what was "
+                    "learned is kept by `checkpoint=FILE` only, if that was given",
+                    error.what()));
+  }
 }
 
 FitRun execute(const FitCommand& command, data::Dataset data, const Console& console) {
@@ -102,17 +149,34 @@ FitRun execute(const FitCommand& command, data::Dataset data, const Console& con
   std::optional<Trace> trace;
   if (!command.trace.empty())
     trace.emplace(command.trace, command.validation, run.data.schema, command.fit);
-  run.result = models::fit(run.data, command.fit, stop_learning_first(console),
+  const PatientWithCtrlC patient;
+  run.result = models::fit(run.data, command.fit, keep_what_was_learned(console),
                            trace ? &trace->validation() : nullptr);
+  if (trace && !trace->failure().empty()) console.warn(trace->failure());
   run.converged = run.result.solve.stop == StopReason::converged;
   if (test) run.held_out = score(run.result.model, *test, command, console);
   clear_progress_line();
   if (run.converged || command.keep_unconverged) {
-    run.result.model.save(command.model_path);
-    run.written = true;
+    save(run, command.model_path, console);
   }
   run.seconds = command.timer.seconds();
   return run;
+}
+
+// Runs `body`; stopped after something was learned, it says where that is kept.
+template <class Body>
+auto name_checkpoint(const std::string& checkpoint, const Body& body) {
+  try {
+    return body();
+  } catch (const Interrupted& stopped) {
+    const std::string text = stopped.what();
+    std::error_code ignored;
+    if (checkpoint.empty() || text.find(checkpoint) != std::string::npos ||
+        !std::filesystem::exists(checkpoint, ignored))
+      throw;
+    throw Interrupted(fmt::format(
+        "{}; '{}' holds what was learned, the same command goes on from there", text, checkpoint));
+  }
 }
 
 }  // namespace
@@ -138,14 +202,16 @@ int run_fit(const Words& words) {
   auto data = read(command.data);
   settle_likelihood(command, arguments, data, console);
   const FitRun run = explain_factorisations(command.fit.likelihood == "gaussian", [&] {
-    return execute(command, std::move(data), console);
+    return name_checkpoint(command.fit.train.checkpoint,
+                           [&] { return execute(command, std::move(data), console); });
   });
   tell_outcome(command, arguments, run, console);
   if (command.run.json)
     print_json(fit_json(command, arguments, run));
   else
     print_out(fit_text(command, run));
-  if (run.result.interrupted()) return exit_interrupted;
+  if (run.misplaced) return exit_internal;
+  if (run.result.interrupted() || PatientWithCtrlC::pressed()) return exit_code_when_stopped();
   return run.converged ? exit_ok : exit_tolerance;
 }
 

@@ -114,7 +114,7 @@ std::string not_converged_text(const FitRun& run) {
     return fmt::format("the tolerance {} was not reached ({}): the relative residual is {}; {}",
                        number(result.model.method.tolerance, 3), stop,
                        number(result.model.certificate.relative_residual, 3),
-                       run.written
+                       !run.model_path.empty()
                            ? kept
                            : "no model was written. Allow more --max-iterations, try another "
                              "--preconditioner, or keep it with --keep-unconverged");
@@ -122,9 +122,9 @@ std::string not_converged_text(const FitRun& run) {
       "the mode was not found to tolerance {} ({}): latent means may be off by {}; {}",
       number(result.model.method.tolerance, 3), stop,
       number(result.model.certificate.mean_error_bound, 3),
-      run.written ? kept
-                  : "no model was written. Allow more --max-iterations, give a larger "
-                    "--tolerance, or keep it with --keep-unconverged");
+      !run.model_path.empty() ? kept
+                              : "no model was written. Allow more --max-iterations, give a larger "
+                                "--tolerance, or keep it with --keep-unconverged");
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRu
     put_variances(json["evaluation"], run.held_out->variances);
   }
   json["options"] = arguments.record();
-  json["model"] = run.written ? Json(command.model_path) : Json(nullptr);
+  json["model"] = run.model_path.empty() ? Json(nullptr) : Json(run.model_path);
   return json;
 }
 
@@ -196,9 +196,9 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
     text += fmt::format("Held out     {}\n{}", plural(scores.n(), "row"), scores_text(scores)) +
             variances_text(run.held_out->variances);
   }
-  if (run.written)
+  if (!run.model_path.empty())
     text += fmt::format("Written      {0}\n\nNext: mercer predict {0} NEW.csv -o predictions.csv\n",
-                        command.model_path);
+                        run.model_path);
   return text;
 }
 

@@ -21,7 +21,8 @@ struct FitRun {
   models::FitResult result;
   std::optional<HeldOut> held_out;
   bool converged = false;
-  bool written = false;
+  std::string model_path;  // where the model was written; empty: nowhere
+  bool misplaced = false;  // not where it was to be written
   double seconds = 0;
 };
 

@@ -12,8 +12,8 @@
 #include "cli/record.hpp"
 #include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
-#include "mercer/core/interrupt.hpp"
 #include "mercer/core/memory.hpp"
+#include "mercer/core/stop.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/data/csv_writer.hpp"
 #include "mercer/data/simulate.hpp"
@@ -86,7 +86,7 @@ std::string observe(const GenerateCommand& command, data::Simulated& data) {
   for (Index i = 0; i < data.target.size(); ++i) data.target[i] = rng.uniform();
   constexpr Index rows = 1024;
   parallel_for((data.target.size() + rows - 1) / rows, [&](Index task, int) {
-    stop_if_interrupted("drawing the target");
+    stop_if_requested("drawing the target");
     for (Index i = task * rows; i < std::min(data.target.size(), (task + 1) * rows); ++i) {
       const double p = std::clamp(data.target[i], 1e-15, 1 - 1e-15);
       data.target[i] = likelihood->predictive_quantile(p, data.truth[i], 0);
@@ -208,7 +208,7 @@ void write(const GenerateCommand& command, const data::Simulated& data,
   header.emplace_back("y");
   data::CsvWriter writer(command.output, std::move(header), comment);
   for (Index i = 0; i < data.target.size(); ++i) {
-    if (i % 65536 == 0) stop_if_interrupted("writing the data");
+    if (i % 65536 == 0) stop_if_requested("writing the data");
     for (Index j = 0; j < data.inputs.cols(); ++j) writer.number(data.inputs(i, j));
     if (command.truth) writer.number(data.truth[i]);
     writer.number(data.target[i]);

@@ -2,15 +2,15 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <csignal>
-#include <cstdio>
 #include <string_view>
 
+#include "cli/console.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/signals.hpp"
 #include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/error.hpp"
-#include "mercer/core/interrupt.hpp"
+#include "mercer/core/stop.hpp"
 #include "mercer/core/version.hpp"
 
 namespace mercer::cli {
@@ -57,7 +57,11 @@ std::string overview() {
          "DATA is a CSV file with a header (.csv, .csv.gz, or - for standard input).\n\n"
          "Exit codes: 0 ok; 1 internal error; 2 usage; 3 bad input data; 4 does not fit in "
          "memory;\n"
-         "5 tolerance not reached; 6 model file unreadable or newer; 130 interrupted.\n";
+         "5 tolerance not reached; 6 model file unreadable or newer; 130 interrupted\n"
+         "(Ctrl-C); 143 ended by SIGTERM, 129 by SIGHUP; 141 the reader of a pipe has gone.\n\n"
+         "Ctrl-C while fit learns ends the learning, and the model of what was learned is made;\n"
+         "a second one leaves at once. SIGTERM ends any verb within seconds; with --checkpoint\n"
+         "the same command goes on from where it was.\n";
 }
 
 const Verb& find_verb(const std::string& name) {
@@ -72,7 +76,7 @@ const Verb& find_verb(const std::string& name) {
 
 int run(Words words) {
   if (words.empty()) {
-    fmt::print(stderr, "{}", overview());
+    print_error(overview());
     return exit_usage;
   }
   const std::string first = words.front();
@@ -96,9 +100,9 @@ int run(Words words) {
 
 int main(int argc, char** argv) {
   using namespace mercer;
-  catch_interrupts();
-  // A reader that goes away is an error of the write, said in words.
-  std::signal(SIGPIPE, SIG_IGN);
+  cli::open_closed_standard_streams();
+  cli::catch_signals();
+  const StopScope ended_by_signal([] { return cli::leaving() != 0; });
   const cli::Words words(argv + 1, argv + argc);
   const std::string name =
       words.empty() || words[0].starts_with("-") ? "mercer" : "mercer " + words[0];

@@ -89,7 +89,14 @@ Trace::Trace(std::string path, const std::string& validation, const data::Schema
   validation_.inputs = std::move(rows.inputs);
   validation_.target = std::move(rows.target);
   validation_.noise = std::move(rows.noise);
-  validation_.on_step = [this](const models::TracePoint& point) { file_.add(line(point)); };
+  validation_.on_step = [this](const models::TracePoint& point) {
+    try {
+      file_.add(line(point));
+      failure_.clear();
+    } catch (const IoError& error) {  // no reason to lose the run; the next step writes all again
+      failure_ = error.what();
+    }
+  };
 }
 
 }  // namespace mercer::cli

@@ -29,9 +29,12 @@ class Trace {
   Trace& operator=(const Trace&) = delete;
 
   const models::Validation& validation() const { return validation_; }
+  /// Why the file lacks the last steps; empty when it has them.
+  const std::string& failure() const { return failure_; }
 
  private:
   TraceFile file_;
+  std::string failure_;
   models::Validation validation_;
 };
 

@@ -127,7 +127,7 @@
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/history.hpp"
-#include "mercer/core/interrupt.hpp"
+#include "mercer/core/stop.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/options.hpp"  // one list of fields for command line, files and records
 #include "mercer/core/progress.hpp"

@@ -10,6 +10,7 @@
 
 #include "mercer/approximations/detail/smallest.hpp"
 #include "mercer/approximations/neighbours.hpp"
+#include "mercer/core/stop.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/small.hpp"
 
@@ -75,6 +76,7 @@ void search_tiles(const Tiles& tiles, const PointColumns& q, const Reach& reach,
                                        detail::Smallest(most));
     std::vector<float> values(static_cast<std::size_t>(near_tile * near_queries));
     for (Index first = 0; first < reach(end); first += near_tile) {
+      stop_if_requested("looking for neighbours");
       const Index count = std::min(near_tile, reach(end) - first);
       tiles.evaluate(first, count, q.middleCols(begin, end - begin), values.data());
       for (Index i = begin; i < end; ++i)

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/stop.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/operators/tiled_operator.hpp"
@@ -156,6 +157,7 @@ void RpCholesky::append(const std::vector<Index>& accepted, const Matrix& l) {
     gemm(-1.0, factor(), Transpose::no, gather_rows(factor(), accepted), Transpose::yes, 1.0,
          fresh);
   linalg::solve_lower_right(l, Transpose::yes, fresh);
+  const Uninterrupted whole;  // from here on the object changes
   pivots_.insert(pivots_.end(), accepted.begin(), accepted.end());
   for (const Index s : accepted) left_(s) = 0;
   rank_ += count;

@@ -1,5 +1,6 @@
 // Files that appear whole or not at all: written to a temporary name beside the target, synced,
-// then renamed. If the writer is destroyed before commit(), nothing is left behind.
+// then renamed. If the writer is destroyed before commit(), nothing is left behind; a program that
+// ends in a signal handler calls remove_temporary_files() there.
 #pragma once
 
 #include <cstdio>
@@ -24,9 +25,16 @@ class AtomicFile {
  private:
   [[noreturn]] void fail(const char* doing);
 
+  void forget();
+
   std::string path_;
   std::string temporary_;
+  int slot_ = -1;  // in the list of temporary files
   std::FILE* file_ = nullptr;
 };
+
+/// Removes the temporary files of all AtomicFiles there are; for a program that ends at once. May
+/// be called in a signal handler.
+void remove_temporary_files();
 
 }  // namespace mercer

@@ -37,6 +37,11 @@ struct IoError : Error {
   using Error::Error;
 };
 
+/// The reader of a pipe that is being written to has gone away (exit 141, without a word).
+struct BrokenPipe : IoError {
+  using IoError::IoError;
+};
+
 /// Data that cannot be used: the message says what, where (row, column) and what to do (exit 3).
 struct DataError : Error {
   using Error::Error;

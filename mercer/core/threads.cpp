@@ -5,14 +5,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/stop.hpp"
 
 namespace mercer {
 namespace {
@@ -33,9 +37,10 @@ thread_local bool inside_parallel_loop = false;
 
 // Waits a few microseconds awake, because loops often follow each other closely, then asleep: on a
 // busy machine a team that spins (as OpenMP's does by default) takes the processor from the very
-// threads it waits for.
-template <class Done>
-void wait_until(std::mutex& mutex, std::condition_variable& changed, const Done& done) {
+// threads it waits for. A waiter with something to `watch` wakes up for it now and then.
+template <class Done, class Watch = std::nullptr_t>
+void wait_until(std::mutex& mutex, std::condition_variable& changed, const Done& done,
+                const Watch& watch = nullptr) {
   constexpr int tries = 200;
   for (int i = 0; i < tries; ++i) {
     if (done()) return;
@@ -44,7 +49,16 @@ void wait_until(std::mutex& mutex, std::condition_variable& changed, const Done&
 #endif
   }
   std::unique_lock lock(mutex);
-  changed.wait(lock, done);
+  if constexpr (std::is_null_pointer_v<Watch>) {
+    changed.wait(lock, done);
+  } else {
+    const std::chrono::duration<double> pause(kSecondsBetweenQuestions);
+    while (!changed.wait_for(lock, pause, done)) {
+      lock.unlock();
+      watch();
+      lock.lock();
+    }
+  }
 }
 
 // A thread of the team must not start an OpenMP team of its own: OpenBLAS (OpenMP flavour) asks
@@ -60,10 +74,12 @@ void keep_openmp_serial() {
 /// Threads that live as long as the process and run one loop at a time.
 class Team {
  public:
-  /// Calls work(worker) for worker = 0 .. workers - 1, the first of them here.
-  template <class Work>
-  void run(int workers, const Work& work) {
-    const std::lock_guard one_loop_at_a_time(loop_mutex_);
+  /// Calls work(worker) for worker = 0 .. workers - 1, the first of them here; watch() now and then
+  /// while the others are not done. False, and nothing is done, when another caller has the team.
+  template <class Work, class Watch>
+  bool run(int workers, const Work& work, const Watch& watch) {
+    const std::unique_lock one_loop_at_a_time(loop_mutex_, std::try_to_lock);
+    if (!one_loop_at_a_time) return false;
     while (static_cast<int>(threads_.size()) < workers - 1) {
       const int worker = static_cast<int>(threads_.size()) + 1;
       threads_.emplace_back([this, worker, seen = generation_.load()] { serve(worker, seen); });
@@ -78,7 +94,9 @@ class Team {
     }
     started_.notify_all();
     work(0);
-    wait_until(mutex_, finished_, [this] { return busy_.load() == 0; });
+    wait_until(
+        mutex_, finished_, [this] { return busy_.load() == 0; }, watch);
+    return true;
   }
 
  private:
@@ -122,26 +140,48 @@ void set_num_threads(int count) {
 }
 
 void parallel_for(Index count, const std::function<void(Index, int)>& body) {
+  const auto one_after_the_other = [&] {
+    for (Index task = 0; task < count; ++task) {
+      stop_if_requested("computing");
+      body(task, 0);
+    }
+  };
   const int workers = static_cast<int>(std::min<Index>(num_threads(), count));
-  if (workers <= 1 || inside_parallel_loop) {
-    for (Index task = 0; task < count; ++task) body(task, 0);
-    return;
-  }
+  if (workers <= 1 || inside_parallel_loop) return one_after_the_other();
 
   std::atomic<Index> next{0};
+  std::atomic<bool> over{false};  // what still runs is for nothing
   std::exception_ptr first_error;
   std::mutex error_mutex;
-  team().run(workers, [&](int worker) {
+  const auto fail = [&] {
+    const std::lock_guard lock(error_mutex);
+    if (!first_error) first_error = std::current_exception();
+    over = true;
+    next = count;  // the other workers stop at their next task
+  };
+  const auto work = [&](int worker) {
+    std::optional<LoopMember> member;  // the caller's own thread asks its scopes, the others it
+    if (worker > 0) member.emplace(over);
     inside_parallel_loop = true;
     try {
-      for (Index task = next++; task < count; task = next++) body(task, worker);
+      for (Index task = next++; task < count; task = next++) {
+        stop_if_requested("computing");
+        body(task, worker);
+      }
     } catch (...) {
-      const std::lock_guard lock(error_mutex);
-      if (!first_error) first_error = std::current_exception();
-      next = count;  // the other workers stop at their next task
+      fail();
     }
     inside_parallel_loop = false;
-  });
+  };
+  const auto watch = [&] {
+    try {
+      if (!over) stop_if_requested("computing");
+    } catch (...) {
+      fail();
+    }
+  };
+  // Another caller's loop may be a long one: this one does not wait for it, and sums the same.
+  if (!team().run(workers, work, watch)) return one_after_the_other();
   if (first_error) std::rethrow_exception(first_error);
 }
 

@@ -12,7 +12,7 @@
 
 #include "mercer/core/atomic_file.hpp"
 #include "mercer/core/error.hpp"
-#include "mercer/core/interrupt.hpp"
+#include "mercer/core/stop.hpp"
 
 namespace mercer::data {
 
@@ -51,7 +51,7 @@ struct ByteSink::State {
   [[noreturn]] void fail() const {
     const int reason = errno;
     if (reason == EPIPE)
-      throw IoError(
+      throw BrokenPipe(
           fmt::format("cannot write to {}: the program that read it has closed it", name));
     throw IoError(fmt::format("cannot write to {}: {}", name, std::strerror(reason)));
   }
@@ -82,7 +82,7 @@ ByteSink::~ByteSink() = default;
 void ByteSink::write(std::string_view bytes) {
   constexpr std::size_t most = std::size_t{1} << 28;  // zlib counts in 32 bits
   for (std::size_t first = 0; first < bytes.size(); first += most) {
-    if (interrupt_requested())
+    if (stop_requested(/*now=*/true))
       throw Interrupted(fmt::format("interrupted while writing {}", state_->name));
     const auto piece = bytes.substr(first, most);
     if (state_->packing)

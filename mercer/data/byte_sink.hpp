@@ -17,7 +17,7 @@ class ByteSink {
   ByteSink(const ByteSink&) = delete;
   ByteSink& operator=(const ByteSink&) = delete;
 
-  /// Throws IoError if the bytes do not arrive, Interrupted after Ctrl-C.
+  /// Throws IoError if the bytes do not arrive, Interrupted when a StopScope says so.
   void write(std::string_view bytes);
   /// Writes out what is left and puts a file in its place.
   void close();

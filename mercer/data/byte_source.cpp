@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "mercer/core/error.hpp"
-#include "mercer/core/interrupt.hpp"
+#include "mercer/core/stop.hpp"
 
 namespace mercer::data {
 namespace {
@@ -65,7 +65,7 @@ struct ByteSource::State {
 };
 
 std::size_t ByteSource::State::read_raw(void* out, std::size_t capacity) {
-  if (interrupt_requested()) throw Interrupted(fmt::format("interrupted while reading {}", name));
+  if (stop_requested()) throw Interrupted(fmt::format("interrupted while reading {}", name));
   if (descriptor < 0) {
     const std::size_t count = std::min(capacity, memory.size() - memory_used);
     std::memcpy(out, memory.data() + memory_used, count);
@@ -75,7 +75,7 @@ std::size_t ByteSource::State::read_raw(void* out, std::size_t capacity) {
   for (;;) {
     const ssize_t count = ::read(descriptor, out, capacity);
     if (count >= 0) return static_cast<std::size_t>(count);
-    if (errno == EINTR && interrupt_requested())
+    if (errno == EINTR && stop_requested(/*now=*/true))
       throw Interrupted(fmt::format("interrupted while reading {}", name));
     if (errno == EISDIR)
       throw IoError(fmt::format("cannot read '{}': it is a folder; name a CSV file", name));

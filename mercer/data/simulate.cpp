@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "mercer/core/error.hpp"
-#include "mercer/core/interrupt.hpp"
+#include "mercer/core/stop.hpp"
 
 namespace mercer::data {
 namespace {
@@ -21,7 +21,7 @@ void check_size(const char* what, Index n, Index d) {
 // Looked at every so many values: often enough to stop at once, seldom enough to cost nothing.
 constexpr Index some = Index{1} << 16;
 void look(Index i) {
-  if (i % some == 0) stop_if_interrupted("simulating data");
+  if (i % some == 0) stop_if_requested("simulating data");
 }
 
 template <class Fill>

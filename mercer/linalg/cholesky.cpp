@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "mercer/core/error.hpp"
-#include "mercer/core/interrupt.hpp"
+#include "mercer/core/stop.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/linalg/detail/lapack.hpp"
@@ -87,7 +87,7 @@ void factor_diagonal_tile(const Tiles& t, Index k) {
 /// A = L L', right-looking: factor a diagonal tile, solve its column, update what is right of it.
 void factor_tiles(const Tiles& t) {
   for (Index k = 0; k < t.count(); ++k) {
-    stop_if_interrupted("factoring a matrix");
+    stop_if_requested("factoring a matrix");
     factor_diagonal_tile(t, k);
     const Index below = t.count() - k - 1;
     for_each(below, [&](Index offset) {
@@ -110,7 +110,7 @@ void factor_tiles(const Tiles& t) {
 /// L := L^-1 (the tile algorithm of PLASMA's dtrtri, lower).
 void invert_factor(const Tiles& t) {
   for (Index k = 0; k < t.count(); ++k) {
-    stop_if_interrupted("inverting a matrix");
+    stop_if_requested("inverting a matrix");
     const Index below = t.count() - k - 1;
     for_each(below, [&](Index offset) {
       const Index i = k + 1 + offset;
@@ -135,7 +135,7 @@ void invert_factor(const Tiles& t) {
 /// W := W' W, lower triangle, for lower-triangular W (PLASMA's dlauum).
 void multiply_by_transpose(const Tiles& t) {
   for (Index m = 0; m < t.count(); ++m) {
-    stop_if_interrupted("inverting a matrix");
+    stop_if_requested("inverting a matrix");
     for_lower_pairs(m, [&](Index i, Index j) {
       if (i == j)
         cblas_dsyrk(CblasColMajor, CblasLower, CblasTrans, t.size(i), t.size(m), 1.0, t.at(m, i),

@@ -12,7 +12,8 @@ namespace mercer::linalg {
 class Cholesky {
  public:
   /// Factors a (its lower triangle is read) in place. Throws NotPositiveDefinite, which names the
-  /// pivot and says what can be done, or Interrupted after Ctrl-C.
+  /// pivot and says what can be done, or Interrupted
+  /// when a StopScope says so, within a tile.
   explicit Cholesky(Matrix a);
 
   Index size() const { return l_.rows(); }

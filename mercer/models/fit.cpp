@@ -79,6 +79,13 @@ std::unique_ptr<inference::Inference> posterior_method(const Task& task, const F
                          {.rows = task.rows, .system = plan.system, .seed = options.method.seed});
 }
 
+// Negative when there is no estimate.
+double planned_solve_seconds(const Plan& plan) {
+  for (const auto& row : plan.rows)
+    if (row.stage == "solve" && row.chosen) return row.seconds;
+  return -1;
+}
+
 Scores score(KernelMachine model, const Validation& validation) {
   // Kernel ridge regression learns as the process does, so it is scored as one.
   if (model.problem.gaussian()) model.mean_only = false;
@@ -110,7 +117,8 @@ training::StepObserver watcher(const data::Dataset& data, const FitOptions& opti
 }  // namespace
 
 FitResult fit(const data::Dataset& data, const FitOptions& options,
-              const ProgressCallback& progress, const Validation* validation) {
+              const ProgressCallback& callback, const Validation* validation) {
+  const ObservedCall call(callback);
   const Timer timer;
   auto task = make_task(data, options);
   FitResult result;
@@ -120,16 +128,27 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   const auto& plan = result.plan;
   const auto method = posterior_method(task, options, plan);
   auto problem = task.start;
+  const double solve_seconds = planned_solve_seconds(plan);
+  bool learned_all = false;
+  const ProgressCallback progress = !call.progress() ? ProgressCallback() : [&](Progress now) {
+    now.seconds_after = solve_seconds;
+    now.learned = now.learned || learned_all;
+    return call.progress()(now);
+  };
   if (plan.trains) {
     const auto on_step = watcher(data, options, task, *method, validation);
     auto learned = training::train(
         task.start, task.rows,
         {plan.train_method, plan.train_rows, plan.train_levels, plan.train_system},
         {options.train, options.method.seed, run_identity(data, options, plan), progress, on_step});
+    learned_all = true;
     problem = std::move(learned.problem);
     result.training = std::move(learned.report);
     result.likelihood = std::move(learned.likelihood);
     method->start_from(learned.warm_start);
+    // A wish to stop learning ends with it: from here on it is about the model.
+    if (progress && progress({"solve", -1, "with what was learned"}) == Action::stop)
+      throw Interrupted("interrupted before the solve");
   }
   auto posterior =
       method->posterior(problem, {options.method.tolerance, !result.likelihood.known}, progress);

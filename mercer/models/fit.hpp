@@ -74,11 +74,12 @@ struct FitResult {
   bool interrupted() const { return training.stop == StopReason::interrupted; }
 };
 
-/// Plans, learns, solves and certifies. Throws Interrupted when the progress callback says stop
-/// anywhere but while learning by solves, which keeps what it has (Progress::ends_stage); a
-/// checkpoint holds what was learned so far, and the same call goes on from it. Throws DataError
-/// when the target is not what the likelihood can observe, InvalidArgument when options do not go
-/// with the likelihood.
+/// Plans, learns, solves and certifies. Told to stop by the progress callback, which
+/// is also asked between tiles of long work: learning ends with the values so far, of which the
+/// model is still made (Progress::ends_stage); before there are any, or after learning, it throws
+/// Interrupted. A checkpoint holds what was learned so far, and the same call goes on from it.
+/// Throws DataError when the target is not what the likelihood can observe, InvalidArgument when
+/// options do not go with the likelihood.
 FitResult fit(const data::Dataset& data, const FitOptions& options,
               const ProgressCallback& progress = {}, const Validation* validation = nullptr);
 

@@ -243,8 +243,10 @@ Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& p
 }
 
 Predictions Predictor::predict(ConstMatrixView inputs, RowSample& sample,
-                               const ProgressCallback& progress,
+                               const ProgressCallback& callback,
                                const data::NoiseColumns& noise) const {
+  const ObservedCall call(callback);
+  const auto& progress = call.progress();
   const auto& model = impl_->model;
   if (inputs.cols() != model.x.cols())
     throw DimensionMismatch("predict: columns of the inputs", inputs.cols(), "inputs of the model",
@@ -274,8 +276,10 @@ RowSample Predictor::row_sample() const {
 }
 
 std::optional<SdError> Predictor::sd_error(const RowSample& sample,
-                                           const ProgressCallback& progress) const {
+                                           const ProgressCallback& callback) const {
   if (sample.size() == 0) return {};
+  const ObservedCall call(callback);
+  const auto& progress = call.progress();
   const auto& model = impl_->model;
   const Matrix sd = sample.sd();
   const auto exact =

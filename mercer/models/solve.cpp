@@ -9,7 +9,9 @@
 namespace mercer::models {
 
 SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
-                   const ProgressCallback& progress) {
+                   const ProgressCallback& callback) {
+  const ObservedCall call(callback);
+  const auto& progress = call.progress();
   check(options.method);
   if (options.method.mean != "zero")
     throw InvalidArgument("solve is one system H a = y without a mean; leave `mean` out");

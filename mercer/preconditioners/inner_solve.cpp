@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "mercer/core/error.hpp"
-#include "mercer/core/interrupt.hpp"
 #include "mercer/krylov/cg.hpp"
 
 namespace mercer::preconditioners {
@@ -11,10 +10,6 @@ namespace {
 
 constexpr double float32_reach = 1e-5;  // relative residuals that float32 products still tell
 constexpr int max_inner_iterations = 10000;
-
-Action stop_on_interrupt(const Iteration&) {
-  return interrupt_requested() ? Action::stop : Action::proceed;
-}
 
 }  // namespace
 
@@ -28,7 +23,7 @@ void InnerSolve::operator()(const linalg::LinearOperator& a, const linalg::Linea
                             ConstMatrixView r, MatrixView z) const {
   const krylov::SolverOptions options{.tolerance = tolerance_,
                                       .max_iterations = max_inner_iterations};
-  krylov::SolverContext context{.observer = stop_on_interrupt};
+  krylov::SolverContext context;
   const auto count = [&](const krylov::SolveResult& result, bool all_low) {
     for (const int k : result.column_iterations) iterations_ += k;
     products_ += result.matvecs;
@@ -38,7 +33,7 @@ void InnerSolve::operator()(const linalg::LinearOperator& a, const linalg::Linea
   if (low != nullptr && tolerance_ >= float32_reach) {
     const auto result = krylov::cg(*low, r, z, options, context);
     count(result, true);
-    if (result.converged() || result.stop == StopReason::interrupted) return;
+    if (result.converged()) return;
   } else {
     context.low_precision = low;
   }

@@ -59,7 +59,18 @@ class Comparison {
     choose_operator();
   }
 
+  /// What is done so far when it is cancelled in the middle of a run.
   CompareResult run() {
+    try {
+      run_grid();
+    } catch (const Interrupted&) {
+      result_.interrupted = true;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void run_grid() {
     const auto total =
         static_cast<double>(result_.lengthscales.size() * result_.noises.size() * methods_.size());
     for (const double lengthscale : result_.lengthscales) {
@@ -75,16 +86,14 @@ class Comparison {
           if (result_.interrupted) {
             result_.runs.pop_back();
             finish_cell(first, lengthscale, noise);
-            return std::move(result_);
+            return;
           }
         }
         finish_cell(first, lengthscale, noise);
       }
     }
-    return std::move(result_);
   }
 
- private:
   // K is kept, within the limits of the operator and without taking most of the memory.
   bool keeps_within(const operators::OperatorInfo& op, Precision precision, double room) const {
     return op.keeps_matrix &&
@@ -152,6 +161,8 @@ class Comparison {
     }
     try {
       solve(k, run, fraction);
+    } catch (const Interrupted&) {  // in the middle of a product or a build
+      result_.interrupted = true;
     } catch (const NotPositiveDefinite& error) {
       run.skipped = error.what();
     } catch (const InvalidArgument& error) {
@@ -302,7 +313,8 @@ class Comparison {
 CompareResult compare(const data::Dataset& data, const CompareOptions& options,
                       const ProgressCallback& progress) {
   check(options);
-  return Comparison(some_rows(data, options), options, progress).run();
+  const ObservedCall call(progress);
+  return Comparison(some_rows(data, options), options, call.progress()).run();
 }
 
 }  // namespace mercer::studies

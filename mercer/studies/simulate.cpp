@@ -114,7 +114,9 @@ double draw_bytes(const DrawOptions& options, Index n, Index d) {
 }
 
 Draw draw_from_gp(const inference::Problem& problem, const Matrix& x, const DrawOptions& options,
-                  const ProgressCallback& progress) {
+                  const ProgressCallback& callback) {
+  const ObservedCall call(callback);
+  const auto& progress = call.progress();
   const Index n = x.rows();
   check_memory(options, n, x.cols());
   const double nugget = kNugget * problem.kernel.diagonal(x).mean();

@@ -40,10 +40,13 @@ optim::ReplayLog evaluations_of(const data::ArrayFile& file, Index parameters,
                                     parameters);
 }
 
-std::string interrupted_text(const std::string& path, std::size_t evaluations) {
+std::string interrupted_text(const std::string& path, std::size_t evaluations,
+                             const std::string& error) {
   if (path.empty())
     return "interrupted while learning; with `checkpoint=FILE` the same command would go on from "
            "here";
+  if (!error.empty())
+    return fmt::format("interrupted while learning; what was learned is lost: {}", error);
   return fmt::format(
       "interrupted while learning; '{}' holds {} evaluations, the same command goes on from there",
       path, evaluations);

@@ -21,7 +21,9 @@ data::ArrayFile make_checkpoint(std::uint64_t identity, const optim::ReplayLog& 
 optim::ReplayLog evaluations_of(const data::ArrayFile& file, Index parameters,
                                 const std::string& path);
 
-/// What to tell someone who stopped the learning.
-std::string interrupted_text(const std::string& path, std::size_t evaluations);
+/// What to tell someone who stopped the learning. `error`: why the checkpoint could not be written;
+/// empty when it was.
+std::string interrupted_text(const std::string& path, std::size_t evaluations,
+                             const std::string& error);
 
 }  // namespace mercer::training

@@ -126,7 +126,7 @@ bool Corrections::correct(int most) {
   else if (!done_)
     gain_ = 0;  // the same again, with tight solves
   if (gradients_.stopped()) return false;
-  search_.tell(theta_);
+  search_.reached(theta_);
   Archive archive;
   visit_state(archive);
   search_.keep(archive.state());
@@ -148,12 +148,13 @@ Vector Corrections::run(const Vector& start) {
       return theta_;
     }
     neighbours_at_ = surrogate_.neighbours_at();
-    search_.tell(theta_);
+    search_.reached(theta_);
   } else {
     Archive archive(search_.trainer_state());
     visit_state(archive);
     if (theta_.size() != start.size())
       throw ModelFileError("the checkpoint is damaged: it is of another number of parameters");
+    search_.remember(theta_);
     report.resumed_gradients = step_;
     report.steps += step_;
     surrogate_.renew(neighbours_at_);
@@ -173,7 +174,7 @@ Vector run_surrogate(Search& search, const Vector& start) {
   Surrogate surrogate(search, rows);
   Vector theta = surrogate.maximise(start, kSurrogateSteps);
   search.report.stop = surrogate.stop();
-  if (surrogate.stop() != StopReason::interrupted) search.tell(theta);
+  if (surrogate.stop() != StopReason::interrupted) search.reached(theta);
   return theta;
 }
 

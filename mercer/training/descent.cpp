@@ -64,7 +64,7 @@ optim::NoisyGradient Descent::gradient(ConstVectorView theta, int step) {
 Action Descent::after_step(const optim::StochasticState& state) {
   state_ = state;
   ++search_.report.steps;
-  search_.tell(state.theta);
+  search_.reached(state.theta);
   Archive archive;
   visit_state(archive);
   search_.keep(archive.state());
@@ -81,6 +81,7 @@ Vector Descent::run(const Vector& start) {
   if (!search_.trainer_state().empty()) {
     Archive archive(search_.trainer_state());
     visit_state(archive);
+    if (state_.step > 0) search_.remember(state_.theta);
     report.resumed_gradients = state_.step;
     report.steps += state_.step;
   }

@@ -25,10 +25,8 @@ inference::Evidence GradientsBySolves::evaluate(ConstVectorView theta, const Req
   try {
     estimate = method_->evaluate(
         problem_, {.tolerance = request.tolerance, .error_passes = request.error_passes}, observer);
-  } catch (const Interrupted&) {  // in the middle of a factorisation of the preconditioner
+  } catch (const Interrupted&) {  // in the middle of a product or a factorisation
     stopped_ = true;
-    // The user is told, and the second Ctrl-C counts, as anywhere else in this stage.
-    search_.stopped("learn (all rows)", -1, "stopping");
   }
   auto& report = search_.report;
   report.matvecs += estimate.matvecs;

@@ -87,7 +87,7 @@ Vector Newton::run(const Vector& start) {
       search_.box(), options,
       [&](const optim::QuasiNewtonStep& step) {
         ++report.steps;
-        if (step.accepted) search_.tell(step.theta);
+        if (step.accepted) search_.reached(step.theta);
         if (!report.history.empty() && report.history.back().number == step.number) {
           report.history.back().predicted_gain = gradients_.entries() * step.gain;
           report.history.back().noise_gain = gradients_.entries() * step.noise;

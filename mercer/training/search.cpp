@@ -15,8 +15,9 @@ using inference::Inference;
 using inference::Observations;
 using inference::Problem;
 
-// A checkpoint at most this often; replay makes any earlier one as good, only older.
-constexpr double kCheckpointSeconds = 1.0;
+// Seconds between two checkpoints, and in multiples of what the last one took to write, so that
+// they cost little; replay makes any earlier one as good, only older.
+constexpr double kCheckpointSeconds = 0.1, kCheckpointShare = 50;
 constexpr int kExactSteps = 100;
 // Step of the differences that a Hessian is taken from.
 constexpr double kDifference = 0.05;
@@ -84,15 +85,25 @@ optim::Objective Search::objective(Inference& inference, Problem& problem, doubl
   const double share = 1 / entries;
   const optim::Objective live = [&, share](ConstVectorView theta, VectorView gradient) {
     problem.set_log_parameters(theta);
-    const auto evidence = inference.evaluate(problem, {});
-    live_ = &inference;
-    exact_climb_ = climb_;
+    inference::Evidence evidence;
+    // What the next evaluation begins from; not that of one which was cancelled half way.
+    const auto keep_state = [&] {
+      exact_state_ = inference.save();
+      exact_climb_ = climb_;
+    };
+    try {
+      evidence = inference.evaluate(problem, {});
+    } catch (const NotPositiveDefinite&) {
+      keep_state();
+      throw;
+    }
+    keep_state();
     gradient = -share * evidence.gradient;
     return -share * evidence.value;
   };
   return log_.record(live, [&](const optim::ReplayLog&) {
     unsaved_ = true;
-    if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
+    write_checkpoint_in_time();
   });
 }
 
@@ -119,12 +130,13 @@ optim::MinimizeResult Search::climb(const Observations& rows, const Vector& star
   options.hessian = hint.hessian;
   options.gain_tolerance = rules_.gain_left / count;
   const Observer observer = [&](const Iteration& it) {
+    remember_climb(best, best_value, rows.size());
     // Of starts on few rows, only what comes of them is worth scoring.
     if (rows.size() == all_.size()) tell(best);
-    if (!request_.progress) return Action::proceed;
-    return request_.progress(
-        {stage, static_cast<double>(it.number) / options.max_iterations,
-         fmt::format("step {}, log likelihood {:.6g}", it.number, -it.value * count)});
+    return stopped(stage, static_cast<double>(it.number) / options.max_iterations,
+                   fmt::format("step {}, log likelihood {:.6g}", it.number, -it.value * count))
+               ? Action::stop
+               : Action::proceed;
   };
   optim::MinimizeResult result;
   try {
@@ -137,8 +149,6 @@ optim::MinimizeResult Search::climb(const Observations& rows, const Vector& star
   report.failed_evaluations += result.rejected_evaluations;
   report.stop = result.stop;
   if (result.stop == StopReason::interrupted) interrupted();
-  if (live_ != nullptr) exact_state_ = live_->save();
-  live_ = nullptr;
   climbed_ = exact->warm_start();
   return result;
 }
@@ -161,15 +171,12 @@ Matrix Search::hessian(const Observations& rows, const Vector& theta) {
       ++report.evaluations;
       finite = std::isfinite(f(moved, there));
       out.col(i) = (there - here) / step;
-      if (request_.progress &&
-          request_.progress({"learn (curvature)", static_cast<double>(i) / p, ""}) == Action::stop)
+      if (stopped("learn (curvature)", static_cast<double>(i) / static_cast<double>(p), ""))
         throw Interrupted("interrupted at the curvature");
     }
   } catch (const Interrupted&) {
     interrupted();
   }
-  if (live_ != nullptr) exact_state_ = live_->save();
-  live_ = nullptr;
   return finite && out.allFinite() ? Matrix(0.5 * (out + out.transpose())) : Matrix();
 }
 
@@ -204,23 +211,39 @@ void Search::tell(ConstVectorView theta) {
   outside_ += outside.seconds();
 }
 
+void Search::reached(ConstVectorView theta) {
+  remember(theta);
+  tell(theta);
+}
+
+// More rows say more; on as many, the better value counts: several starts follow each other.
+void Search::remember_climb(ConstVectorView theta, double value, Index rows) {
+  if (rows < best_rows_ || (rows == best_rows_ && !(value < best_value_))) return;
+  best_rows_ = rows;
+  best_value_ = value;
+  remember(theta);
+}
+
 bool Search::stopped(const std::string& stage, double fraction, const std::string& detail) const {
-  return request_.progress && request_.progress({stage, fraction, detail, true}) == Action::stop;
+  const bool learned = learned_.has_value();
+  return request_.progress && request_.progress({stage, fraction, detail, /*ends_stage=*/learned,
+                                                 learned}) == Action::stop;
 }
 
 void Search::keep(inference::State state) {
   trainer_state_ = std::move(state);
   unsaved_ = true;
-  if (since_checkpoint_.seconds() > kCheckpointSeconds) write_checkpoint();
+  write_checkpoint_in_time();
 }
 
 void Search::interrupted() {
   finish();
-  throw Interrupted(interrupted_text(options().checkpoint, log_.evaluations().size()));
+  throw Interrupted(
+      interrupted_text(options().checkpoint, log_.evaluations().size(), checkpoint_error_));
 }
 
 void Search::finish() {
-  if (unsaved_) write_checkpoint();
+  if (unsaved_) try_to_write_checkpoint();
   report.resumed_evaluations = static_cast<int>(log_.num_replayed());
   report.seconds = seconds();
 }
@@ -234,15 +257,37 @@ void Search::load_checkpoint() {
   trainer_state_ = arrays_of(*file, kTrainerPrefix);
 }
 
+// A checkpoint that cannot be written now (a full disk) is no reason to lose the run: that is said
+// once, and the next one is tried as usual.
+void Search::try_to_write_checkpoint() {
+  const Timer timer;
+  try {
+    write_checkpoint();
+    checkpoint_error_.clear();
+  } catch (const IoError& error) {
+    if (checkpoint_error_.empty() && request_.progress)
+      request_.progress(
+          {.stage = "learn",
+           .ends_stage = learned_.has_value(),
+           .learned = learned_.has_value(),
+           .warning = fmt::format("{}; the run goes on and tries again", error.what())});
+    checkpoint_error_ = error.what();
+  }
+  since_checkpoint_ = Timer();
+  checkpoint_pause_ = std::max(kCheckpointSeconds, kCheckpointShare * timer.seconds());
+}
+
+void Search::write_checkpoint_in_time() {
+  if (since_checkpoint_.seconds() > checkpoint_pause_) try_to_write_checkpoint();
+}
+
 void Search::write_checkpoint() {
   if (options().checkpoint.empty()) return;
-  if (live_ != nullptr) exact_state_ = live_->save();
   auto file = make_checkpoint(request_.identity, log_, box_.lower().size());
   file.header["climb"] = exact_climb_;
   add_arrays(exact_state_, kExactPrefix, file);
   add_arrays(trainer_state_, kTrainerPrefix, file);
   write_array_file(options().checkpoint, file);
-  since_checkpoint_ = Timer();
   unsaved_ = false;
 }
 

@@ -2,6 +2,9 @@
 // evaluations, the checkpoint, the report, and who is told of progress.
 #pragma once
 
+#include <cmath>
+#include <optional>
+
 #include "mercer/core/timer.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/optim/replay.hpp"
@@ -54,6 +57,12 @@ class Search {
 
   /// A step has reached these values.
   void tell(ConstVectorView theta);
+  /// The same of a trainer: what it has reached is remembered.
+  void reached(ConstVectorView theta);
+  /// The values to make a model of, should the search be stopped here.
+  void remember(ConstVectorView theta) { learned_ = theta; }
+  /// The last of these; none when nothing has been learned yet.
+  const std::optional<Vector>& learned() const { return learned_; }
   /// True: the user wants the stage to end here, with what it has.
   bool stopped(const std::string& stage, double fraction, const std::string& detail) const;
   /// Seconds of learning so far, those of observers left out.
@@ -73,8 +82,11 @@ class Search {
  private:
   optim::Objective objective(inference::Inference& inference, inference::Problem& problem,
                              double entries);
+  void remember_climb(ConstVectorView theta, double value, Index rows);
   void load_checkpoint();
   void write_checkpoint();
+  void try_to_write_checkpoint();
+  void write_checkpoint_in_time();
 
   inference::Problem start_;
   const inference::Observations& all_;
@@ -88,13 +100,18 @@ class Search {
   // State of the exact method in the climb with this number, for the same bits after a resume.
   inference::State exact_state_;
   int exact_climb_ = 0, climb_ = 0;
-  const inference::Inference* live_ = nullptr;  // whose state changes with every evaluation
   inference::WarmStart climbed_;
   inference::State trainer_state_;
   Timer since_checkpoint_, timer_;
-  bool unsaved_ = true;  // or never saved
+  double checkpoint_pause_ = 0;   // the first one is written at once
+  bool unsaved_ = true;           // or never saved
+  std::string checkpoint_error_;  // why the last attempt to write it failed; or empty
   double outside_ = 0;
   int told_ = 0;
+  std::optional<Vector> learned_;
+  // Of the best exact climb so far: minus the evidence per entry, and its rows.
+  double best_value_ = HUGE_VAL;
+  Index best_rows_ = 0;
 };
 
 /// Rows of the first exact searches with a likelihood that is not Gaussian.

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace mercer::training {
 
-Surrogate::Surrogate(Search& search, const inference::Observations& rows)
+Surrogate::Surrogate(Search& search, const inference::Observations& rows, bool on_trial)
     : search_(search),
       rows_(rows),
+      on_trial_(on_trial),
       problem_(search.problem_on(rows)),
       method_(
           inference::make(inference::evidence_method(problem_, inference::EvidenceBy::surrogate),
@@ -30,15 +33,23 @@ inference::Evidence Surrogate::evaluate(ConstVectorView theta, bool gradient) {
 Vector Surrogate::climb(const Vector& middle, const Vector& c, const optim::Box& box, int steps,
                         double gain) {
   const double entries = Search::entries(rows_);
+  Vector best = middle;
+  double best_value = HUGE_VAL;
   const optim::Objective f = [&](ConstVectorView theta, VectorView gradient) {
     const auto v = evaluate(theta);
     gradient = -(v.gradient + c) / entries;
-    return -(v.value + c.dot(theta - middle)) / entries;
+    const double value = -(v.value + c.dot(theta - middle)) / entries;
+    if (value < best_value) {
+      best_value = value;
+      best = theta;
+    }
+    return value;
   };
   optim::LbfgsOptions options;
   options.max_iterations = steps;
   options.value_tolerance = gain / entries;
   const auto result = optim::lbfgs(f, middle, box, options, [&](const Iteration& it) {
+    if (!on_trial_) search_.remember(best);
     return search_.stopped(
                "learn (surrogate)", -1,
                fmt::format("step {}, log likelihood about {:.6g}", it.number, -it.value * entries))

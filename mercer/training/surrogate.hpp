@@ -9,7 +9,8 @@ namespace mercer::training {
 class Surrogate {
  public:
   /// The rows must outlive this.
-  Surrogate(Search& search, const inference::Observations& rows);
+  /// `on_trial`: what is found is not yet what the search has reached.
+  Surrogate(Search& search, const inference::Observations& rows, bool on_trial = false);
 
   /// Neighbours of these values: lengthscales say who is near.
   void renew(const Vector& theta);
@@ -28,6 +29,7 @@ class Surrogate {
  private:
   Search& search_;
   const inference::Observations& rows_;
+  bool on_trial_;
   inference::Problem problem_;
   std::unique_ptr<inference::Inference> method_;
   Vector neighbours_at_;

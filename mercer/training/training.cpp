@@ -20,7 +20,7 @@ constexpr double kSavedEvaluations = 8;
 // likelihood of more rows, and is judged by what it reaches there. Returns its negative log.
 double try_on_more_rows(Search& search, Vector& theta) {
   const auto more = search.rows(std::min(search.choice().rows, kTrialRows));
-  Surrogate surrogate(search, more);
+  Surrogate surrogate(search, more, /*on_trial=*/true);
   theta = surrogate.maximise(theta, kTrialSteps);
   if (surrogate.stop() == StopReason::interrupted) search.interrupted();
   surrogate.renew(theta);
@@ -96,8 +96,30 @@ Climbed climb_levels(Search& search, bool on_surrogate) {
   if (rows.size() == search.all().size())
     search.warm = search.last_warm_start();
   else
-    search.tell(best.theta);
+    search.reached(best.theta);
   return {best.theta, value_of(search, best, rows)};
+}
+
+// Stopped in the middle, the values that were reached until then are kept.
+Climbed learn(Search& search, const TrainerInfo& trainer) {
+  Climbed reached{search.box().inside(search.start().log_parameters()), {}};
+  try {
+    search.tell(reached.theta);
+    if (!search.choice().levels.empty()) reached = climb_levels(search, trainer.on_surrogate);
+    if (trainer.by_solves) {
+      reached.theta = trainer.run(search, reached.theta);
+      reached.likelihood = {};
+      reached.likelihood.method = "none";  // not of these values any more
+    }
+    if (search.report.stop != StopReason::interrupted) return reached;
+  } catch (const Interrupted&) {
+    search.report.stop = StopReason::interrupted;
+    if (search.learned()) reached.theta = *search.learned();
+    reached.likelihood = {};
+    reached.likelihood.method = "none";
+  }
+  if (!search.learned()) search.interrupted();
+  return reached;
 }
 
 }  // namespace
@@ -107,14 +129,7 @@ Learned train(const inference::Problem& start, const inference::Observations& ro
   const auto& trainer = trainers().find(choice.trainer);
   if (const auto why = trainer.refusal(start); !why.empty()) throw InvalidArgument(why);
   Search search(start, rows, choice, request);
-  Climbed reached{search.box().inside(start.log_parameters()), {}};
-  search.tell(reached.theta);
-  if (!choice.levels.empty()) reached = climb_levels(search, trainer.on_surrogate);
-  if (trainer.by_solves) {
-    reached.theta = trainer.run(search, reached.theta);
-    reached.likelihood = {};
-    reached.likelihood.method = "none";  // not of these values any more
-  }
+  const auto reached = learn(search, trainer);
   search.finish();
   auto problem = start;
   problem.set_log_parameters(reached.theta);
@@ -122,8 +137,7 @@ Learned train(const inference::Problem& start, const inference::Observations& ro
   for (Index i = 0; i < reached.theta.size(); ++i)
     if (search.box().hit(i, reached.theta(i)) != 0)
       search.report.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
-  return {std::move(problem), std::move(search.report), std::move(reached.likelihood),
-          std::move(search.warm)};
+  return {std::move(problem), std::move(search.report), reached.likelihood, std::move(search.warm)};
 }
 
 std::vector<std::string> train_names() {

@@ -45,8 +45,9 @@ struct Learned {
   inference::WarmStart warm_start;        // of the latent functions of all rows; or empty
 };
 
-/// Throws Interrupted during exact searches; stopped while it learns by solves it keeps what it has
-/// (Progress::ends_stage).
+/// Stopped by the progress callback or a StopScope, it returns the values that were reached until
+/// then (report.stop says so); throws Interrupted when there are none yet (Progress::learned). The
+/// checkpoint is written in both cases.
 Learned train(const inference::Problem& start, const inference::Observations& rows,
               const TrainingChoice& choice, const LearnRequest& request);
 

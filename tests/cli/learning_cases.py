@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 
 from harness import TIMEOUT, CliCase, read_csv, start
 
@@ -104,6 +105,9 @@ class LearningTest(CliCase):
         process = start("fit", "d.csv", "--train", "adam", "--steps", 100000, "-m", "m.mcr", "--trace", "t.csv",
                         "--validation", "v.csv", cwd=self.folder)
         self.wait_for(process, "t.csv")
+        while len((self.folder / "t.csv").read_text().splitlines()) < 3:  # the start values, a step
+            self.assertIsNone(process.poll())
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, 130, errors)

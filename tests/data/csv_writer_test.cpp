@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "mercer/core/error.hpp"
-#include "mercer/core/interrupt.hpp"
+#include "mercer/core/stop.hpp"
 #include "mercer/data/csv_reader.hpp"
 #include "tests/data/files.hpp"
 
@@ -186,9 +186,8 @@ TEST(CsvWriter, CtrlCEndsALongFile) {
   const testing::TemporaryFolder folder;
   {
     CsvWriter out(folder.file("out.csv"), {"a"});
-    request_interrupt();
+    const StopScope scope([] { return true; });
     EXPECT_THROW(for (int i = 0; i < 1000000; ++i) out.number(i).end_row(), Interrupted);
-    clear_interrupt();
   }
   EXPECT_EQ(folder.count(), 0U);
 }

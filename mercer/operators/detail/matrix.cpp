@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/stop.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/operators/detail/schedule.hpp"
 #include "mercer/operators/detail/strip_evaluator.hpp"
@@ -95,6 +96,7 @@ void dense_cross(const Program& program, ConstMatrixView a, ConstMatrixView b, M
       evaluator.set_rows(rows, group, group.begin, group.end);
       for (Index c = 0; c < columns.padded(); c += kPanel) {
         const Index c_end = std::min(c + kPanel, columns.padded());
+        stop_if_requested("evaluating the kernel");
         evaluator.set_columns(columns, c, c_end);
         for (Index row = group.begin; row < group.end; row += kRows) {
           const Index count = std::min(kRows, group.end - row);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "mercer/core/stop.hpp"
 #include "mercer/core/subnormals.hpp"
 #include "mercer/core/threads.hpp"
 
@@ -53,6 +54,7 @@ class Pass {
     const Index step = strip_rows(chunks_);
     for (Index c = unit.column_begin; c < unit.column_end; c += panel_) {
       const Index c_end = std::min(c + panel_, unit.column_end);
+      stop_if_requested("multiplying by the kernel matrix");
       if (PointSet::negligible(program_, row_box, columns_.box(c, c_end), kPrecision)) continue;
       evaluator.set_columns(columns_, c, c_end);
       multiplier.set_columns(c, c_end - c);
