@@ -11,7 +11,7 @@
 #include "tests/testing/split_kernel_operator.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace log_determinant_test {
 
 double dense_log_det(const Matrix& a) {
   return 2 * Matrix(Eigen::LLT<Matrix>(a).matrixL()).diagonal().array().log().sum();
@@ -154,5 +154,5 @@ TEST(LogDeterminant, ALooseSolveSaysSo) {
   EXPECT_GE(loose.value, tight.value);
 }
 
-}  // namespace
+}  // namespace log_determinant_test
 }  // namespace mercer::inference

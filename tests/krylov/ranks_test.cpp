@@ -16,7 +16,7 @@
 #include "tests/testing/two_ranks.hpp"
 
 namespace mercer::krylov {
-namespace {
+namespace ranks_test {
 
 using linalg::RowSpace;
 using testing::random_matrix;
@@ -386,5 +386,5 @@ TEST(KernelCgOverRanks, StopsTogetherAndRefusesTogether) {
   });
 }
 
-}  // namespace
+}  // namespace ranks_test
 }  // namespace mercer::krylov

@@ -11,7 +11,7 @@
 #include "tests/testing/two_ranks.hpp"
 
 namespace mercer::linalg {
-namespace {
+namespace row_space_test {
 
 using testing::on_two_ranks;
 using testing::random_matrix;
@@ -168,5 +168,5 @@ TEST(TwoRanks, ARankThatLeavesOrIsOutOfStepIsNoDeadlock) {
                testing::RankLeft);
 }
 
-}  // namespace
+}  // namespace row_space_test
 }  // namespace mercer::linalg

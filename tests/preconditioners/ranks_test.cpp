@@ -20,7 +20,7 @@
 #include "tests/testing/split_kernel_operator.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace ranks_test {
 
 using linalg::RowSpace;
 using testing::on_two_ranks;
@@ -193,5 +193,5 @@ TEST(LandmarksOverRanks, AreTheSamePoints) {
   }
 }
 
-}  // namespace
+}  // namespace ranks_test
 }  // namespace mercer::preconditioners

@@ -9,7 +9,7 @@
 namespace mercer::krylov::detail {
 
 /// The state of one column; it moves with its slot in the block.
-struct DescentColumn {
+struct KernelColumn {
   Index id = 0;          // column of y and alpha
   double objective = 0;  // P
   double gap = 0;        // P - D
