@@ -14,20 +14,26 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/linalg/panels.hpp"
+#include "mercer/linalg/reductions.hpp"
 
 namespace mercer::approximations {
 namespace {
 
 using linalg::for_panels;
 using linalg::kPanelRows;
+using linalg::RowSpace;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
 Vector finite_diagonal(const operators::KernelOperator& k) {
   Vector diagonal = k.diagonal();
-  if (!diagonal.allFinite())
+  if (!k.row_space().all(diagonal.allFinite()))
     throw InvalidArgument("landmarks: the kernel is not finite at some point");
   return diagonal;
+}
+
+double largest_entry(const RowSpace& space, const Vector& diagonal) {
+  return space.max(diagonal.size() > 0 ? diagonal.maxCoeff() : 0.0);
 }
 
 /// The first `count` points of `order` whose inputs differ from all chosen before.
@@ -48,19 +54,31 @@ ChosenLandmarks first_distinct(const Matrix& x, const std::vector<Index>& order,
 }
 
 ChosenLandmarks uniform(const operators::KernelOperator& k, const LandmarkOptions& options) {
-  return first_distinct(k.points(), Rng(options.seed, "landmarks").permutation(k.size()),
-                        std::min(options.count, k.size()));
+  const Index n = k.points().rows();
+  return first_distinct(k.points(), Rng(options.seed, "landmarks").permutation(n),
+                        std::min(options.count, n));
 }
 
-/// Weights, summed in fixed panels, from which points are drawn.
+/// Weights, summed in fixed panels, from which points are drawn. Each rank has the weights of its
+/// rows and the sums of all panels; a draw fetches the weights of one panel.
 class Urn {
  public:
-  explicit Urn(Index n)
-      : weights_(n), sums_(static_cast<std::size_t>((n + kPanelRows - 1) / kPanelRows), 0.0) {}
+  explicit Urn(const RowSpace& space)
+      : space_(space),
+        weights_(space.size()),
+        sums_(static_cast<std::size_t>((space.global_size() + kPanelRows - 1) / kPanelRows), 0.0) {}
 
-  /// weights(i) = weight(i) for every i.
+  /// weights(i) = weight(i) for every row i held here.
   template <class Weight>
   void update(const Weight& weight) {
+    if (space_.split()) {
+      std::fill(sums_.begin(), sums_.end(), 0.0);
+      for (Index i = 0; i < weights_.size(); ++i)
+        sums_[static_cast<std::size_t>((space_.begin() + i) / kPanelRows)] += weights_(i) =
+            weight(i);
+      space_.reduce(sums_);
+      return;
+    }
     for_panels(weights_.size(), [&](Index first, Index rows) {
       double sum = 0;
       for (Index i = first; i < first + rows; ++i) sum += weights_(i) = weight(i);
@@ -78,31 +96,42 @@ class Urn {
       target -= sums_[part++];
     while (sums_[part] == 0) --part;  // rounding led past the last weight
     const Index first = static_cast<Index>(part) * kPanelRows;
-    const Index end = std::min(first + kPanelRows, weights_.size());
+    const Vector panel = weights_of(first, std::min(kPanelRows, space_.global_size() - first));
     Index last = first;
-    for (Index i = first; i < end; ++i) {
-      if (weights_(i) == 0) continue;
-      last = i;
-      if (target < weights_(i)) break;
-      target -= weights_(i);
+    for (Index i = 0; i < panel.size(); ++i) {
+      if (panel(i) == 0) continue;
+      last = first + i;
+      if (target < panel(i)) break;
+      target -= panel(i);
     }
     return last;
   }
 
  private:
+  Vector weights_of(Index first, Index rows) const {
+    if (!space_.split()) return weights_.segment(first, rows);
+    Vector panel = Vector::Zero(rows);
+    for (Index i = 0; i < rows; ++i)
+      if (space_.holds(first + i)) panel(i) = weights_(first + i - space_.begin());
+    space_.reduce({panel.data(), static_cast<std::size_t>(rows)});
+    return panel;
+  }
+
+  RowSpace space_;
   Vector weights_;
   std::vector<double> sums_;
 };
 
 ChosenLandmarks kmeans(const operators::KernelOperator& k, const LandmarkOptions& options) {
-  const Index n = k.size(), count = std::min(options.count, n);
+  const RowSpace space = k.row_space();
+  const Index n = k.size(), count = std::min(options.count, space.global_size());
   const Vector diagonal = finite_diagonal(k);
   // A distance is the difference of three kernel values: below this it is their rounding error.
-  const double nothing = 16 * epsilon * diagonal.maxCoeff();
+  const double nothing = 16 * epsilon * largest_entry(space, diagonal);
   Rng rng(options.seed, "landmarks");
   ChosenLandmarks chosen;
   chosen.columns.resize(n, count);
-  Urn distance(n);
+  Urn distance(space);
   distance.update([](Index) { return 1.0; });
   for (Index done = 0; done < count; ++done) {
     if (distance.total() == 0) {
@@ -114,9 +143,10 @@ ChosenLandmarks kmeans(const operators::KernelOperator& k, const LandmarkOptions
     k.columns(std::span(&s, 1), column);
     chosen.points.push_back(s);
     const bool first = done == 0;
+    const double of_s = k.kernel().diagonal(k.points().middleRows(s, 1))(0);
     distance.update([&](Index i) {
-      const double d = diagonal(i) + diagonal(s) - 2 * column(i);
-      if (i == s || !(d > nothing)) return 0.0;
+      const double d = diagonal(i) + of_s - 2 * column(i);
+      if (space.begin() + i == s || !(d > nothing)) return 0.0;
       return first ? d : std::min(distance(i), d);
     });
   }
@@ -127,8 +157,10 @@ ChosenLandmarks kmeans(const operators::KernelOperator& k, const LandmarkOptions
 }
 
 ChosenLandmarks leverage(const operators::KernelOperator& k, const LandmarkOptions& options) {
-  const Index n = k.size();
-  Vector scores = leverage_scores(k, options.noise_variance, options.pilot, options.seed);
+  const RowSpace space = k.row_space();
+  const Index n = space.global_size();
+  Vector scores = linalg::gather_all(
+      space, leverage_scores(k, options.noise_variance, options.pilot, options.seed));
   if (options.count < options.pilot) scores = scores.cwiseMin(1.0);
   // Without replacement, in proportion to the scores: the largest log(u) / score first
   // (Efraimidis & Spirakis, 2006). Points of score 0 come last, in random order.
@@ -180,7 +212,7 @@ std::vector<std::string_view> landmark_names() {
 ChosenLandmarks choose_landmarks(const operators::KernelOperator& k,
                                  const LandmarkOptions& options) {
   validate(options);
-  if (k.size() == 0) return {};
+  if (k.points().rows() == 0) return {};
   switch (options.choice) {
     case Landmarks::uniform:
       return uniform(k, options);
@@ -195,23 +227,24 @@ ChosenLandmarks choose_landmarks(const operators::KernelOperator& k,
 // K_JJ = Q w Q'; then k(x,J) (K_JJ + shift)^-1 k(J,x) = |(w + shift)^-1/2 Q' k(J,x)|^2.
 Vector leverage_scores(const operators::KernelOperator& k, double lambda, Index pilot,
                        std::uint64_t seed) {
-  const Index n = k.size();
+  const RowSpace space = k.row_space();
+  const Index n = k.size(), all = space.global_size();
   const Vector diagonal = finite_diagonal(k);
-  if (n == 0) return diagonal;
+  if (all == 0) return diagonal;
   const auto points = uniform(k, {.count = pilot, .seed = seed}).points;
   const auto p = static_cast<Index>(points.size());
-  Matrix g(n, p), core(p, p);
+  Matrix g(n, p);
   k.columns(points, g);
-  for (Index j = 0; j < p; ++j) core.row(j) = g.row(points[static_cast<std::size_t>(j)]);
-  const auto eigen = linalg::symmetric_eigen(core);
+  const auto eigen = linalg::symmetric_eigen(linalg::gather_rows(space, g, points));
   const double rounding = static_cast<double>(p) * epsilon * std::max(eigen.values(p - 1), 0.0);
   // Scaled like the sum over all points, of which the pilot is p / N.
-  const double shift = std::max(lambda * static_cast<double>(p) / static_cast<double>(n), rounding);
+  const double shift =
+      std::max(lambda * static_cast<double>(p) / static_cast<double>(all), rounding);
   const Vector inverse_root =
       (eigen.values.array().max(0.0) + shift).max(std::numeric_limits<double>::min()).rsqrt();
   linalg::multiply_in_place(g, eigen.vectors * inverse_root.asDiagonal());
   const Vector explained = linalg::squared_rows(g);
-  const double nothing = 16 * epsilon * diagonal.maxCoeff();
+  const double nothing = 16 * epsilon * largest_entry(space, diagonal);
   Vector scores(n);
   for (Index i = 0; i < n; ++i) {
     const double left = diagonal(i) - explained(i);

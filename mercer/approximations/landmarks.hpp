@@ -57,11 +57,12 @@ struct ChosenLandmarks {
   bool exhausted = false;
 };
 
-/// Points that repeat a chosen one are passed over. Same points for any number of threads.
+/// Points that repeat a chosen one are passed over. Same points for any number of threads, and on
+/// all ranks; `columns` has the rows held here.
 ChosenLandmarks choose_landmarks(const operators::KernelOperator& k,
                                  const LandmarkOptions& options = {});
 
-/// Approximate ridge leverage scores of all points, not cut at 1.
+/// Approximate ridge leverage scores of the rows held here, not cut at 1.
 Vector leverage_scores(const operators::KernelOperator& k, double lambda, Index pilot,
                        std::uint64_t seed);
 

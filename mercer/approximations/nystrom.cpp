@@ -6,6 +6,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/linalg/panels.hpp"
+#include "mercer/linalg/reductions.hpp"
 
 namespace mercer::approximations {
 
@@ -24,9 +25,10 @@ Index nystrom_factor(Matrix& y, const Matrix& core, double epsilon) {
 LowRank nystrom(const operators::KernelOperator& k, const LandmarkOptions& options) {
   auto chosen = choose_landmarks(k, options);
   LowRank result;
-  if (k.size() == 0) return result;
+  const auto space = k.row_space();
+  if (space.global_size() == 0) return result;
   const Vector diagonal = k.diagonal();
-  if (!diagonal.allFinite())
+  if (!space.all(diagonal.allFinite()))
     throw InvalidArgument("Nystrom: the kernel is not finite at some point");
   const auto m = static_cast<Index>(chosen.points.size());
   result.pivots = std::move(chosen.points);
@@ -39,12 +41,11 @@ LowRank nystrom(const operators::KernelOperator& k, const LandmarkOptions& optio
     k.columns(result.pivots, result.factor);
     result.kernel_values += static_cast<double>(k.size()) * static_cast<double>(m);
   }
-  Matrix core(m, m);
-  for (Index j = 0; j < m; ++j)
-    core.row(j) = result.factor.row(result.pivots[static_cast<std::size_t>(j)]);
+  const Matrix core = linalg::gather_rows(space, result.factor, result.pivots);
   result.clipped = nystrom_factor(result.factor, core, std::numeric_limits<double>::epsilon());
-  result.trace = diagonal.sum();
-  result.trace_error = (diagonal - linalg::squared_rows(result.factor)).cwiseMax(0.0).sum();
+  result.trace = space.sum(diagonal.sum());
+  result.trace_error =
+      space.sum((diagonal - linalg::squared_rows(result.factor)).cwiseMax(0.0).sum());
   return result;
 }
 

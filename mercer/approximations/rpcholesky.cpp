@@ -9,6 +9,7 @@
 #include "mercer/core/stop.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/blas.hpp"
+#include "mercer/linalg/reductions.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
 namespace mercer::approximations {
@@ -20,7 +21,7 @@ using linalg::Transpose;
 constexpr Index sampled_chunk = 4096;
 constexpr Index smallest_block = 8;
 
-Matrix gather_rows(ConstMatrixView a, const std::vector<Index>& which) {
+Matrix points_at(const Matrix& a, const std::vector<Index>& which) {
   Matrix rows(static_cast<Index>(which.size()), a.cols());
   for (Index j = 0; j < a.cols(); ++j)
     for (Index i = 0; i < rows.rows(); ++i) rows(i, j) = a(which[static_cast<std::size_t>(i)], j);
@@ -30,30 +31,35 @@ Matrix gather_rows(ConstMatrixView a, const std::vector<Index>& which) {
 }  // namespace
 
 RpCholesky::RpCholesky(const operators::KernelOperator& k, const RpCholeskyOptions& options)
-    : k_(k), options_(options), rng_(options.seed, "rpcholesky"), block_(options.block) {
+    : k_(k),
+      space_(k.row_space()),
+      options_(options),
+      rng_(options.seed, "rpcholesky"),
+      block_(options.block) {
   validate(options);
   const Index n = k.size();
   if (options.weights.size() != 0 && options.weights.size() != n)
     throw DimensionMismatch("rpcholesky: weights", options.weights.size(), "points", n);
   storage_.resize(n, 0);
-  if (n == 0) return;
+  if (space_.global_size() == 0) return;
   left_ = k.diagonal();
-  if (!left_.allFinite())
+  if (!space_.all(left_.allFinite()))
     throw InvalidArgument("rpcholesky: the kernel is not finite at some point");
   // Below this a variance is rounding error, and its column would be noise divided by its root.
-  nothing_ = 16 * std::numeric_limits<double>::epsilon() * left_.maxCoeff();
-  cumulative_.resize(n);
+  nothing_ =
+      16 * std::numeric_limits<double>::epsilon() * space_.max(n > 0 ? left_.maxCoeff() : 0.0);
+  cumulative_.resize(space_.global_size());
   update_residual(0, 0);
   trace_ = residual_trace_;
   if (!std::isfinite(trace_))  // draws are made from sums
     throw InvalidArgument(
         "rpcholesky: the variances of the kernel are too large to be added up; scale the data");
-  reserve(std::min(options.rank, n));
+  reserve(std::min(options.rank, space_.global_size()));
 }
 
 bool RpCholesky::done() const {
   const bool close = options_.tolerance > 0 && residual_trace_ <= options_.tolerance * trace_;
-  return exhausted_ || rank_ >= k_.size() || close;
+  return exhausted_ || rank_ >= space_.global_size() || close;
 }
 
 void RpCholesky::reserve(Index columns) {
@@ -62,7 +68,7 @@ void RpCholesky::reserve(Index columns) {
 
 Index RpCholesky::grow(Index more) {
   const Index before = rank_;
-  const Index target = std::min(rank_ + std::max<Index>(more, 0), k_.size());
+  const Index target = std::min(rank_ + std::max<Index>(more, 0), space_.global_size());
   while (rank_ < target && !done()) {
     if (!(residual_trace_ > 0)) {
       exhausted_ = true;
@@ -87,27 +93,38 @@ Index RpCholesky::grow(Index more) {
 }
 
 std::vector<Index> RpCholesky::propose(Index count) {
+  if (space_.split()) cumulative_.setZero();
+  for (Index i = 0; i < left_.size(); ++i) cumulative_(space_.begin() + i) = weight(i) * left_(i);
+  space_.reduce({cumulative_.data(), static_cast<std::size_t>(cumulative_.size())});
   double sum = 0;
-  for (Index i = 0; i < left_.size(); ++i) cumulative_(i) = sum += weight(i) * left_(i);
+  for (double& entry : cumulative_) entry = sum += entry;
   std::vector<Index> proposed(static_cast<std::size_t>(count));
   for (Index& s : proposed) {
     // The first point whose sum exceeds the draw; one with nothing left adds nothing and is never
     // the first.
     const double draw = rng_.uniform() * sum;
     const double *begin = cumulative_.data(), *end = begin + cumulative_.size();
-    s = std::min<Index>(std::upper_bound(begin, end, draw) - begin, left_.size() - 1);
+    s = std::min<Index>(std::upper_bound(begin, end, draw) - begin, cumulative_.size() - 1);
   }
   proposals_ += count;
   return proposed;
 }
 
+Matrix RpCholesky::rows_of_factor(const std::vector<Index>& which) const {
+  return linalg::gather_rows(space_, factor(), which);
+}
+
+void RpCholesky::nothing_left_at(Index point) {
+  if (space_.holds(point)) left_(point - space_.begin()) = 0;
+}
+
 Matrix RpCholesky::residual_gram(const std::vector<Index>& proposed) {
   const auto count = static_cast<Index>(proposed.size());
   Matrix gram(count, count);
-  operators::dense_matrix(k_.kernel(), gather_rows(k_.points(), proposed), gram);
+  operators::dense_matrix(k_.kernel(), points_at(k_.points(), proposed), gram);
   kernel_values_ += static_cast<double>(count) * static_cast<double>(count);
   if (rank_ > 0) {
-    const Matrix rows = gather_rows(factor(), proposed);
+    const Matrix rows = rows_of_factor(proposed);
     gemm(-1.0, rows, Transpose::no, rows, Transpose::yes, 1.0, gram);
   }
   return gram;
@@ -117,6 +134,7 @@ Matrix RpCholesky::residual_gram(const std::vector<Index>& proposed) {
 // (variance left after those accepted before it) / left_: then it is a draw from what is left.
 std::vector<Index> RpCholesky::accept(const std::vector<Index>& proposed, Index most, Matrix& l) {
   Matrix h = residual_gram(proposed);
+  const Matrix left = linalg::gather_rows(space_, left_, proposed);
   const Index count = h.rows();
   std::vector<Index> accepted, position;
   Matrix columns(count, std::min(count, most));
@@ -125,10 +143,10 @@ std::vector<Index> RpCholesky::accept(const std::vector<Index>& proposed, Index 
     const double draw = rng_.uniform();
     if (!(h(i, i) > nothing_)) {
       // Taken before, a duplicate of one taken before, or never more than rounding error.
-      if (accepted.empty()) left_(s) = 0;
+      if (accepted.empty()) nothing_left_at(s);
       continue;
     }
-    if (draw * left_(s) >= h(i, i)) continue;
+    if (draw * left(i) >= h(i, i)) continue;
     const auto a = static_cast<Index>(accepted.size());
     const Index below = count - i;
     auto column = columns.col(a).tail(below);
@@ -149,17 +167,16 @@ std::vector<Index> RpCholesky::accept(const std::vector<Index>& proposed, Index 
 void RpCholesky::append(const std::vector<Index>& accepted, const Matrix& l) {
   const auto count = static_cast<Index>(accepted.size());
   if (rank_ + count > storage_.cols())
-    reserve(std::min(k_.size(), std::max(rank_ + count, 2 * storage_.cols())));
+    reserve(std::min(space_.global_size(), std::max(rank_ + count, 2 * storage_.cols())));
   auto fresh = storage_.middleCols(rank_, count);
   k_.columns(accepted, fresh);
   kernel_values_ += static_cast<double>(k_.size()) * static_cast<double>(count);
   if (rank_ > 0)
-    gemm(-1.0, factor(), Transpose::no, gather_rows(factor(), accepted), Transpose::yes, 1.0,
-         fresh);
+    gemm(-1.0, factor(), Transpose::no, rows_of_factor(accepted), Transpose::yes, 1.0, fresh);
   linalg::solve_lower_right(l, Transpose::yes, fresh);
   const Uninterrupted whole;  // from here on the object changes
   pivots_.insert(pivots_.end(), accepted.begin(), accepted.end());
-  for (const Index s : accepted) left_(s) = 0;
+  for (const Index s : accepted) nothing_left_at(s);
   rank_ += count;
   update_residual(rank_ - count, count);
 }
@@ -179,7 +196,7 @@ void RpCholesky::update_residual(Index first, Index count) {
                      : left.sum();
   };
   parallel_for(chunks, std::ref(body));
-  residual_trace_ = sums.sum();
+  residual_trace_ = space_.sum(sums.sum());
 }
 
 LowRank RpCholesky::take() && {

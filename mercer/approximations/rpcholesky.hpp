@@ -6,6 +6,8 @@
 //   Cost:   rank N kernel values (and block^2 for each block proposed), N rank^2 flops in matrix
 //           products, 8 N rank bytes.
 //   When not: lengthscales much shorter than the data: the residual falls slowly with the rank.
+//   Rows may be shared among ranks: each has its rows of F; N numbers are reduced for each block
+//   proposed, so that all ranks draw the same points.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +25,8 @@ struct RpCholeskyOptions {
   Index block = 128;     // points proposed at once, at most
   double tolerance = 0;  // stop when trace(K - F F') <= tolerance trace(K); looked at after a block
   std::uint64_t seed = 0;
-  /// Of the points, positive; empty: 1. Pivots are those of W^1/2 K W^1/2, and so are the traces: F
-  /// serves the points with much weight first.
+  /// Of the points (the rows held here), positive; empty: 1. Pivots are those of W^1/2 K W^1/2, and
+  /// so are the traces: F serves the points with much weight first.
   Vector weights = {};
 };
 
@@ -68,23 +70,28 @@ class RpCholesky {
   bool done() const;
   double weight(Index i) const { return options_.weights.size() > 0 ? options_.weights(i) : 1.0; }
   void reserve(Index columns);
+  /// Rows of F by their numbers among all.
+  Matrix rows_of_factor(const std::vector<Index>& which) const;
   /// Points drawn with probability proportional to weight and left_, with repetition.
   std::vector<Index> propose(Index count);
   /// K - F F' of the proposed points.
   Matrix residual_gram(const std::vector<Index>& proposed);
   /// Those accepted, in order, and the Cholesky factor of their residual Gram matrix.
   std::vector<Index> accept(const std::vector<Index>& proposed, Index most, Matrix& l);
+  /// left_ of a point becomes 0, where it is held.
+  void nothing_left_at(Index point);
   void append(const std::vector<Index>& accepted, const Matrix& l);
   void update_residual(Index first, Index count);
 
   const operators::KernelOperator& k_;
+  linalg::RowSpace space_;
   RpCholeskyOptions options_;
   Rng rng_;
   Matrix storage_;  // N x capacity
   Index rank_ = 0;
   std::vector<Index> pivots_;
   Vector left_;        // diag(K - F F'), 0 where nothing but rounding is left
-  Vector cumulative_;  // sums of left_
+  Vector cumulative_;  // sums of left_ over all rows, on every rank
   double nothing_ = 0;
   double trace_ = 0;
   double residual_trace_ = 0;

@@ -102,6 +102,40 @@ void Rng::fill_rademacher(MatrixView out) {
     for (Index i = 0; i < out.rows(); ++i) out(i, j) = sign();
 }
 
+void Rng::move_to(std::uint64_t position) {
+  counter_ = position / 4;
+  used_ = 4;
+  if (position % 4 == 0) return;
+  refill();
+  used_ = static_cast<int>(position % 4);
+}
+
+// Two normals take two uniforms, four numbers of 32 bits.
+void Rng::skip_normals(Index count) {
+  if (count > 0 && has_spare_) {
+    has_spare_ = false;
+    --count;
+  }
+  move_to(position() + 4 * static_cast<std::uint64_t>(count / 2));
+  if (count % 2 != 0) normal();
+}
+
+void Rng::fill_normal_rows(MatrixView out, Index first, Index rows) {
+  for (Index j = 0; j < out.cols(); ++j) {
+    skip_normals(first);
+    for (Index i = 0; i < out.rows(); ++i) out(i, j) = normal();
+    skip_normals(rows - first - out.rows());
+  }
+}
+
+void Rng::fill_rademacher_rows(MatrixView out, Index first, Index rows) {
+  for (Index j = 0; j < out.cols(); ++j) {
+    move_to(position() + static_cast<std::uint64_t>(first));
+    for (Index i = 0; i < out.rows(); ++i) out(i, j) = sign();
+    move_to(position() + static_cast<std::uint64_t>(rows - first - out.rows()));
+  }
+}
+
 std::vector<Index> Rng::permutation(Index n) {
   std::vector<Index> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), Index{0});

@@ -28,11 +28,20 @@ class Rng {
   void fill_normal(MatrixView out);
   void fill_uniform(MatrixView out);
   void fill_rademacher(MatrixView out);
+  /// Rows [first, first + out.rows()) of what fill_normal, fill_rademacher write into a matrix of
+  /// `rows` rows. The stream ends where it does after the whole matrix, so that processes which
+  /// hold some rows each draw the numbers of one process that holds all.
+  void fill_normal_rows(MatrixView out, Index first, Index rows);
+  void fill_rademacher_rows(MatrixView out, Index first, Index rows);
   /// A random permutation of 0 .. n - 1.
   std::vector<Index> permutation(Index n);
 
  private:
   void refill();
+  /// Numbers of 32 bits taken from the stream so far, and to go on after so many.
+  std::uint64_t position() const { return 4 * counter_ - 4 + static_cast<std::uint64_t>(used_); }
+  void move_to(std::uint64_t position);
+  void skip_normals(Index count);
 
   std::uint64_t key_;
   std::uint64_t index_;

@@ -64,8 +64,10 @@ LanczosLog lanczos_log(const krylov::CgCoefficients& coefficients, double last_e
 LogDeterminant log_determinant(const linalg::LinearOperator& h, const linalg::Preconditioner& p,
                                const LogDeterminantOptions& options, const Observer& observer) {
   validate(options);
-  const Index n = h.size(), t = options.probes;
-  Matrix z(n, t), x = Matrix::Zero(n, t);
+  const linalg::RowSpace space = h.row_space();
+  const Index t = options.probes;
+  const auto n = static_cast<double>(space.global_size());
+  Matrix z(h.size(), t), x = Matrix::Zero(h.size(), t);
   Rng rng(options.seed, "log determinant");
   p.sample(rng, z);
   krylov::SolverOptions solve;
@@ -87,12 +89,15 @@ LogDeterminant log_determinant(const linalg::LinearOperator& h, const linalg::Pr
   out.stop = solved.stop;
   Vector quadratures(t);
   p.solve(r, z);
+  Vector last_energies(t);
+  for (Index s = 0; s < t; ++s) last_energies(s) = r.col(s).dot(z.col(s));
+  space.reduce({last_energies.data(), static_cast<std::size_t>(t)});
   for (Index s = 0; s < t; ++s) {
     const auto& c = solved.coefficients[static_cast<std::size_t>(s)];
-    const auto [value, error] = lanczos_log(c, r.col(s).dot(z.col(s)));
-    quadratures(s) = static_cast<double>(n) * value;
+    const auto [value, error] = lanczos_log(c, last_energies(s));
+    quadratures(s) = n * value;
     out.positive = out.positive && std::isfinite(value);
-    out.solver_error = std::max(out.solver_error, static_cast<double>(n) * error);
+    out.solver_error = std::max(out.solver_error, n * error);
   }
   const double mean = quadratures.mean();
   out.value = p.log_det() + mean;

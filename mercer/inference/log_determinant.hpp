@@ -48,7 +48,8 @@ struct LogDeterminant {
   bool positive = true;  // no Ritz value was zero or below
 };
 
-/// P must have log_det() and sample().
+/// P must have log_det() and sample(). Rows may be shared among ranks: the probes are those of one
+/// process.
 LogDeterminant log_determinant(const linalg::LinearOperator& h, const linalg::Preconditioner& p,
                                const LogDeterminantOptions& options = {},
                                const Observer& observer = {});

@@ -73,6 +73,7 @@ class Gmres final : public detail::BlockSolve {
   void begin_cycles();
   void orthogonalise();
   void gram_schmidt_pass();
+  void subtract_levels(Index first_level, Index count);
   void take_norms();
   void append(Index slot);
   void add_to_x(Index count);
@@ -95,7 +96,7 @@ Gmres::Gmres(const linalg::LinearOperator& a, ConstMatrixView b, MatrixView x,
     : BlockSolve(a, b, x, options, context, detail::Residual::norm_only),
       flexible_(flexible),
       restart_(std::min({Index{options.restart.value_or(default_restart)},
-                         Index{options.max_iterations}, std::max(n_, Index{1})})),
+                         Index{options.max_iterations}, std::max(space_.global_size(), Index{1})})),
       v_(n_, t_),
       z_(n_, t_),
       cycles_(static_cast<std::size_t>(t_)),
@@ -159,18 +160,27 @@ void Gmres::take_norms() {
   for (Index slot = 0; slot < stepping_; ++slot) cycle(slot).norm = std::sqrt(dot(slot));
 }
 
-// For i = 0 .. j: h_i += <w, v_i>, w -= <w, v_i> v_i, where a pass is due.
+// For i = 0 .. j: h_i += <w, v_i>, w -= <w, v_i> v_i, where a pass is due. Among ranks all i at
+// once (classical Gram-Schmidt): one reduction instead of j + 1, and with the second pass as good
+// (Giraud et al., 2005).
 void Gmres::gram_schmidt_pass() {
-  Index deepest = -1;
+  Index levels = 0;
   for (Index slot = 0; slot < stepping_; ++slot)
-    if (cycle(slot).again) deepest = std::max(deepest, steps(slot));
-  for (Index level = 0; level <= deepest; ++level) {
-    dots(q_, v_.block(level), 0, stepping_);
+    if (cycle(slot).again) levels = std::max(levels, steps(slot) + 1);
+  const Index at_once = pairs_at_once(levels);
+  for (Index level = 0; level < levels; level += at_once) subtract_levels(level, at_once);
+}
+
+// The same for i = first .. first + count - 1, the products all with this w.
+void Gmres::subtract_levels(Index first_level, Index count) {
+  dots(count, 0, stepping_, [&](Index k) -> Pair { return {q_, v_.block(first_level + k)}; });
+  for (Index k = 0; k < count; ++k) {
+    const Index level = first_level + k;
     for (Index slot = 0; slot < stepping_; ++slot) {
       Cycle& c = cycle(slot);
       const bool takes_part = c.again && level <= c.hessenberg.steps();
-      weights_(slot) = takes_part ? dot(slot) : 0.0;
-      if (takes_part) c.h[static_cast<std::size_t>(level)] += dot(slot);
+      weights_(slot) = takes_part ? dot(slot, k) : 0.0;
+      if (takes_part) c.h[static_cast<std::size_t>(level)] += dot(slot, k);
     }
     for_chunks(n_, stepping_, [&](Index slot, Index first, Index rows) {
       const double weight = weights_(slot);

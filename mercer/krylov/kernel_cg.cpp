@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -10,13 +11,16 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/krylov/detail/chunks.hpp"
 #include "mercer/krylov/detail/convex_search.hpp"
+#include "mercer/krylov/detail/kernel_column.hpp"
 #include "mercer/krylov/detail/row_loss.hpp"
 #include "mercer/krylov/solver.hpp"
+#include "mercer/linalg/reductions.hpp"
 
 namespace mercer::krylov {
 namespace {
 
 using detail::for_chunks;
+using detail::KernelColumn;
 
 constexpr Index reserved_iterations = 4096;
 constexpr int stagnation_window = 50;  // iterations without any progress that end a column
@@ -24,28 +28,6 @@ constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
 /// Where the gradient and its inner products live.
 enum class Space { functions, coefficients };
-
-/// What is remembered of one column besides its vectors; it moves with its slot.
-struct KernelColumn {
-  Index id = 0;          // column of y and alpha
-  double objective = 0;  // P
-  double gap = 0;        // P - D
-  double relative_gap = 0;
-  double gg = 0;    // <gradient, gradient> in the space of the method
-  double eta = 0;   // weight of the last direction in the next one
-  double gain = 0;  // largest |K gamma| / |gamma| seen, a lower bound of |K|
-  int iterations = 0;
-  bool fresh = true;   // the direction is the gradient, downhill
-  bool exact = true;   // u is K alpha itself, not its recurrence
-  bool stuck = false;  // no step along the direction lowers P
-  bool ended = false;  // nor would any other, in double precision
-  // Of the last look at progress.
-  int seen_at = 0;
-  double seen_objective = std::numeric_limits<double>::infinity();
-  double seen_gap = std::numeric_limits<double>::infinity();
-
-  bool finite() const { return std::isfinite(objective) && std::isfinite(gg); }
-};
 
 /// Polak-Ribiere conjugate gradients over a block of columns in slots; [0, active_) still run.
 template <class Loss, Space space>
@@ -79,14 +61,25 @@ class Descent {
     k_.apply(x.middleCols(first, count), y.middleCols(first, count));
     result_.matvecs += count;
   }
-  double dot(const Matrix& x, Index i, const Matrix& y, Index j) const {
-    double out = 0;
-    k_.column_dots(x.col(i), y.col(j), {&out, 1});
+  /// Column i of x and column j of y.
+  struct Pair {
+    const Matrix& x;
+    Index i;
+    const Matrix& y;
+    Index j;
+  };
+  /// Their inner products, over all ranks by one reduction.
+  template <std::size_t count>
+  std::array<double, count> dots(const Pair (&pairs)[count]) const {
+    std::array<double, count> out;
+    for (std::size_t k = 0; k < count; ++k)
+      linalg::column_dots(pairs[k].x.col(pairs[k].i), pairs[k].y.col(pairs[k].j), {&out[k], 1});
+    space_.reduce(out);
     return out;
   }
-  double dot(const Matrix& x, const Matrix& y, Index slot) const { return dot(x, slot, y, slot); }
-  /// The sum of a column of work_, over ranks too.
-  double sum(Index j) const { return dot(work_, j, ones_, 0); }
+  double dot(const Matrix& x, const Matrix& y, Index slot) const {
+    return dots({{x, slot, y, slot}})[0];
+  }
   void swap_slots(Index i, Index j);
   KernelColumn& at(Index slot) { return columns_[static_cast<std::size_t>(slot)]; }
   bool done(const KernelColumn& c) const { return c.relative_gap <= options_.tolerance; }
@@ -95,6 +88,7 @@ class Descent {
   const Matrix& gradient_product() const { return space == Space::functions ? w_ : v_; }
 
   const linalg::LinearOperator& k_;
+  const linalg::RowSpace space_;
   const double lambda_;
   ConstMatrixView y_;
   MatrixView alpha_out_;
@@ -118,6 +112,7 @@ Descent<Loss, space>::Descent(const linalg::LinearOperator& k, double lambda, Co
                               MatrixView alpha, const KernelCgOptions& options,
                               const Observer& observer)
     : k_(k),
+      space_(k.row_space()),
       lambda_(lambda),
       y_(y),
       alpha_out_(alpha),
@@ -176,8 +171,9 @@ KernelCgResult Descent<Loss, space>::run() {
 template <class Loss, Space space>
 void Descent<Loss, space>::start() {
   Index guessed = 0;  // columns with a first guess come first
+  linalg::largest_entries(space_, alpha_, {row_.data(), columns_.size()});
   for (Index slot = 0; slot < t_; ++slot)
-    if (!alpha_.col(slot).isZero(0)) swap_slots(slot, guessed++);
+    if (row_(slot) != 0) swap_slots(slot, guessed++);
   refresh(0, guessed);
   update_gradients(0, active_);
   for (Index slot = 0; slot < t_; ++slot) at(slot).eta = 0;
@@ -211,7 +207,11 @@ void Descent<Loss, space>::choose_directions() {
   for (Index slot = 0; slot < active_; ++slot) {
     KernelColumn& c = at(slot);
     // A direction that does not go down, <h, g> >= 0, is of no use: then from the gradient anew.
-    const double along = c.eta > 0 ? c.eta * dot(h_, w_, slot) - dot(g, w_, slot) : 0.0;
+    double along = 0;
+    if (c.eta > 0) {
+      const auto [hw, gw] = dots({{h_, slot, w_, slot}, {g, slot, w_, slot}});
+      along = c.eta * hw - gw;
+    }
     const bool fresh = !(c.eta > 0) || !(along < 0);
     if (fresh && c.iterations > 0) ++result_.restarts;
     c.fresh = fresh;
@@ -248,9 +248,14 @@ void Descent<Loss, space>::take_steps() {
 /// The minimum of phi(s) = P(alpha + s h), known from u, q and three inner products.
 template <class Loss, Space space>
 double Descent<Loss, space>::line_search(Index slot) {
-  const double hq = std::max(dot(h_, q_, slot), 0.0);
-  if constexpr (Loss::quadratic) return -dot(gamma_, q_, slot) / (dot(q_, q_, slot) + lambda_ * hq);
-  const double au = dot(alpha_, u_, slot), aq = dot(alpha_, q_, slot);
+  if constexpr (Loss::quadratic) {
+    const auto [hq, gq, qq] =
+        dots({{h_, slot, q_, slot}, {gamma_, slot, q_, slot}, {q_, slot, q_, slot}});
+    return -gq / (qq + lambda_ * std::max(hq, 0.0));
+  }
+  const auto known =
+      dots({{h_, slot, q_, slot}, {alpha_, slot, u_, slot}, {alpha_, slot, q_, slot}});
+  const double hq = std::max(known[0], 0.0), au = known[1], aq = known[2];
   const auto y = y_.col(at(slot).id);
   const auto phi = [&](double s) -> detail::Trial {
     for_chunks(n_, 1, [&](Index, Index first, Index rows) {
@@ -261,9 +266,10 @@ double Descent<Loss, space>::line_search(Index slot) {
         work_(i, 2) = terms.curvature * q_(i, slot);
       }
     });
-    return {sum(0) + 0.5 * lambda_ * (au + s * (2 * aq + s * hq)),
-            dot(work_, 1, q_, slot) + lambda_ * (aq + s * hq),
-            dot(work_, 2, q_, slot) + lambda_ * hq};
+    const auto [value, slope, curvature] =
+        dots({{work_, 0, ones_, 0}, {work_, 1, q_, slot}, {work_, 2, q_, slot}});
+    return {value + 0.5 * lambda_ * (au + s * (2 * aq + s * hq)), slope + lambda_ * (aq + s * hq),
+            curvature + lambda_ * hq};
   };
   return detail::convex_search(phi);
 }
@@ -302,7 +308,8 @@ void Descent<Loss, space>::update_gradients(Index first, Index count) {
   } else {
     multiply(gamma_, v_, first, count);
     for (Index slot = first; slot < first + count; ++slot) {
-      set_eta(at(slot), dot(w_, v_, slot), dot(v_, v_, slot));
+      const auto [cross, gg] = dots({{w_, slot, v_, slot}, {v_, slot, v_, slot}});
+      set_eta(at(slot), cross, gg);
       w_.col(slot).swap(v_.col(slot));
     }
   }
@@ -319,11 +326,15 @@ void Descent<Loss, space>::measure(Index slot) {
       work_(i, 1) = Loss::duality_gap(u_(i, slot), y(i), lambda_ * alpha_(i, slot));
     }
   });
-  c.objective = sum(0) + 0.5 * lambda_ * dot(alpha_, u_, slot);
-  const double dual = sum(1);
+  const auto [loss, dual, au, squares, gkg, ww] = dots({{work_, 0, ones_, 0},
+                                                        {work_, 1, ones_, 0},
+                                                        {alpha_, slot, u_, slot},
+                                                        {gamma_, slot, gamma_, slot},
+                                                        {gamma_, slot, w_, slot},
+                                                        {w_, slot, w_, slot}});
+  c.objective = loss + 0.5 * lambda_ * au;
   // gamma'K gamma is only known to the rounding of a product, about eps |K| |gamma|^2.
-  const double squares = dot(gamma_, gamma_, slot), gkg = dot(gamma_, w_, slot);
-  if (squares > 0) c.gain = std::max(c.gain, std::sqrt(dot(w_, w_, slot) / squares));
+  if (squares > 0) c.gain = std::max(c.gain, std::sqrt(ww / squares));
   const double convex = (std::max(gkg, 0.0) + 4 * epsilon * c.gain * squares) / (2 * lambda_);
   c.gap = std::fmin(dual, convex);
   const double sizes = std::abs(c.objective) + std::abs(c.objective - c.gap);
@@ -398,8 +409,9 @@ bool Descent<Loss, space>::record_and_ask(int number) {
   }
   result_.objectives.append(row_);
   result_.gaps.append(gap_row_);
-  if (!observer_) return true;
-  return observer_({number, worst, options_.tolerance, timer_.seconds()}) == Action::proceed;
+  const bool stop = observer_ && observer_({number, worst, options_.tolerance, timer_.seconds()}) !=
+                                     Action::proceed;
+  return !space_.any(stop);  // on any rank
 }
 
 template <class Loss, Space space>
@@ -429,14 +441,15 @@ void check(const char* name, const linalg::LinearOperator& k, const RegularizedL
     for (Index i = 0; i < y.rows(); ++i)
       if (y(i, j) != 1 && y(i, j) != -1)
         throw InvalidArgument(fmt::format("{}: labels are -1 or 1, but row {} of column {} is {}",
-                                          name, i, j, y(i, j)));
+                                          name, k.row_space().begin() + i, j, y(i, j)));
 }
 
 template <Space space>
 KernelCgResult minimise(const char* name, const linalg::LinearOperator& k,
                         const RegularizedLoss& problem, ConstMatrixView y, MatrixView alpha,
                         const KernelCgOptions& options, const Observer& observer) {
-  check(name, k, problem, y, alpha, options);
+  check_together(name, k.row_space(), y.cols(),
+                 [&] { check(name, k, problem, y, alpha, options); });
   if (problem.loss == KernelLoss::squared)
     return Descent<detail::SquaredLoss, space>(k, problem.lambda, y, alpha, options, observer)
         .run();

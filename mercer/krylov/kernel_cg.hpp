@@ -17,6 +17,7 @@
 // The first is the duality gap at the dual point alpha itself (least squares: |gamma|^2 / 2); for
 // the logistic loss it is finite only while 0 <= lambda y_i alpha_i <= 1. The second holds because
 // P is strongly convex, lambda, in the norm of the function space. See docs/methods/kernel_cg.md.
+// Rows may be shared among ranks: y and alpha are then the rows held here.
 #pragma once
 
 #include <cstdint>

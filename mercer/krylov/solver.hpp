@@ -1,8 +1,11 @@
 // What every iterative solver takes and gives back: A X = B for symmetric A known by its products,
-// one column of B per right-hand side.
+// one column of B per right-hand side. Where the rows of A are shared among ranks
+// (linalg/row_space.hpp), b and x are the rows held here, all ranks call the solver together, and
+// each gets the same report (docs/solvers.md).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -115,9 +118,15 @@ struct SolverInfo {
 /// stagnation, iteration limit, in this order).
 StopReason overall(const std::vector<StopReason>& columns);
 
-/// Throws when shapes disagree, options are out of range, or b or x is not finite.
+/// Throws when shapes disagree, options are out of range, or b or x is not finite; on all ranks
+/// when it does so on one.
 void check_arguments(const char* solver, const linalg::LinearOperator& a, ConstMatrixView b,
                      ConstMatrixView x, const SolverOptions& options, const SolverContext& context);
+
+/// Calls check(); when it throws on one rank this throws on all, and so it does when they have
+/// different numbers of columns.
+void check_together(const char* solver, const linalg::RowSpace& space, Index columns,
+                    const std::function<void()>& check);
 
 /// Throws when an option that only other solvers take is set.
 void refuse_option(const char* solver, bool is_set, const char* option, const char* takers);

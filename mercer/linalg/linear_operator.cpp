@@ -5,11 +5,6 @@
 
 namespace mercer::linalg {
 
-void LinearOperator::column_dots(ConstMatrixView x, ConstMatrixView y,
-                                 std::span<double> out) const {
-  linalg::column_dots(x, y, out);
-}
-
 DenseOperator::DenseOperator(Matrix a) : a_(std::move(a)) {
   if (a_.rows() != a_.cols())
     throw DimensionMismatch("DenseOperator: rows of a", a_.rows(), "columns of a", a_.cols());

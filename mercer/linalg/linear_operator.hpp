@@ -1,13 +1,14 @@
 // The two interfaces that Krylov methods see. They know nothing of kernels, so solvers are tested
-// on small dense matrices and can run over distributed rows later.
+// on small dense matrices. Rows may be shared among ranks (row_space.hpp): each then holds its rows
+// of every vector, and whatever wraps an operator or a preconditioner hands its row space on.
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "mercer/core/rng.hpp"
 #include "mercer/core/types.hpp"
 #include "mercer/linalg/diagonal.hpp"
+#include "mercer/linalg/row_space.hpp"
 
 namespace mercer::linalg {
 
@@ -15,12 +16,12 @@ namespace mercer::linalg {
 class LinearOperator {
  public:
   virtual ~LinearOperator() = default;
+  /// Rows held here, N when no other rank holds any.
   virtual Index size() const = 0;
-  /// y = A x, for N x t blocks; x and y may not overlap.
+  /// The rows held here; its size is size().
+  virtual RowSpace row_space() const { return RowSpace::local(size()); }
+  /// y = A x, for N x t blocks; x and y may not overlap. All ranks call it together.
   virtual void apply(ConstMatrixView x, MatrixView y) const = 0;
-  /// Per-column x'y (summed over ranks when rows are distributed). Deterministic for any number
-  /// of threads.
-  virtual void column_dots(ConstMatrixView x, ConstMatrixView y, std::span<double> out) const;
 };
 
 /// P close to A and cheap to invert.
@@ -28,10 +29,13 @@ class Preconditioner {
  public:
   virtual ~Preconditioner() = default;
   virtual Index size() const = 0;
-  /// z = P^-1 r.
+  /// As the operator's; a solver refuses a preconditioner of other rows than the operator's.
+  virtual RowSpace row_space() const { return RowSpace::local(size()); }
+  /// z = P^-1 r. All ranks call it together, as the following two.
   virtual void solve(ConstMatrixView r, MatrixView z) const = 0;
+  /// Of the whole P, on every rank.
   virtual double log_det() const = 0;
-  /// Columns of z ~ N(0, P).
+  /// Columns of z ~ N(0, P), the rows held here; `rng` is in the same state on all ranks.
   virtual void sample(Rng& rng, MatrixView z) const = 0;
 };
 
@@ -56,13 +60,14 @@ class DenseOperator final : public LinearOperator {
   Matrix a_;
 };
 
-/// A + D, without copying A; mostly A + s I.
+/// A + D, without copying A; mostly A + s I. D has the rows held here.
 class ShiftedOperator final : public LinearOperator {
  public:
   ShiftedOperator(const LinearOperator& a, Diagonal shift) : a_(a), shift_(std::move(shift)) {
     shift_.require_size(a.size(), "ShiftedOperator");
   }
   Index size() const override { return a_.size(); }
+  RowSpace row_space() const override { return a_.row_space(); }
   void apply(ConstMatrixView x, MatrixView y) const override;
   const Diagonal& shift() const { return shift_; }
 

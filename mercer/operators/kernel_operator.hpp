@@ -17,14 +17,19 @@ enum class Precision { float64, float32 };
 class KernelOperator : public linalg::LinearOperator {
  public:
   virtual const kernels::Kernel& kernel() const = 0;
-  /// N x d, one row per point, in the caller's order.
+  /// N x d, one row per point, in the caller's order. Where rows are shared among ranks (an
+  /// operator then overrides size() and row_space()) every rank has all points, and its rows of
+  /// vectors.
   virtual const Matrix& points() const = 0;
   virtual Precision precision() const = 0;
   Index size() const override { return points().rows(); }
 
-  /// k(x_i, x_i), in double.
-  Vector diagonal() const { return kernel().diagonal(points()); }
-  /// out(:, k) = K(:, which[k]), in double; out is N x which.size().
+  /// k(x_i, x_i) of the rows held here, in double.
+  Vector diagonal() const {
+    const auto space = row_space();
+    return kernel().diagonal(points().middleRows(space.begin(), space.size()));
+  }
+  /// out(:, k) = K(:, which[k]), in double; out is size() x which.size().
   virtual void columns(std::span<const Index> which, MatrixView out) const = 0;
 
   /// One pass over the tiles: kv = K v, and for every log parameter p

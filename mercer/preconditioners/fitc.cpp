@@ -4,6 +4,7 @@
 
 #include "mercer/approximations/nystrom.hpp"
 #include "mercer/linalg/panels.hpp"
+#include "mercer/linalg/reductions.hpp"
 #include "mercer/preconditioners/low_rank_core.hpp"
 
 namespace mercer::preconditioners {
@@ -13,24 +14,27 @@ namespace {
 constexpr double rounding = 1e-10;
 
 Built make_fitc(const Target& target, const PreconditionerOptions& options) {
-  const Index n = target.k.size();
-  target.noise.require_positive("fitc");
-  const auto landmarks = landmark_options(n, target.noise, options);
+  const auto space = target.k.row_space();
+  linalg::check_on_all_ranks(space, "fitc", [&] {
+    if (target.k.size() > 0) target.noise.require_positive("fitc");
+  });
+  const auto landmarks = landmark_options(target, options);
   auto approximation = approximations::nystrom(target.k, landmarks);
   const Vector diagonal = target.k.diagonal();
   Vector d = diagonal - linalg::squared_rows(approximation.factor);
-  const auto negative = (d.array() < -rounding * diagonal.array()).count();
-  d = d.cwiseMax(0.0) + target.noise.vector(n);
-  std::string notes = rank_note(n, options);
+  const auto negative = static_cast<Index>(
+      space.sum(static_cast<double>((d.array() < -rounding * diagonal.array()).count())));
+  d = d.cwiseMax(0.0) + target.noise.vector(target.k.size());
+  std::string notes = rank_note(target.points(), options);
   if (approximation.exhausted)
     notes += fmt::format("only {} distinct landmarks; ", approximation.pivots.size());
   if (negative > 0)
     notes += fmt::format("{} entries of the diagonal of K - F F' raised to zero; ", negative);
-  return build_low_rank(std::move(approximation), d, std::move(notes));
+  return build_low_rank(std::move(approximation), d, space, std::move(notes));
 }
 
 Cost fitc_cost(Index n, Index, const PreconditionerOptions& options) {
-  auto cost = nystrom_cost(n, landmark_options(n, 1.0, options));
+  auto cost = nystrom_cost(n, landmark_options(n, options));
   cost.peak_bytes += 24.0 * static_cast<double>(n);
   return cost;
 }
@@ -42,7 +46,8 @@ PreconditionerInfo fitc_info() {
           .summary = "landmark columns and the whole diagonal of K plus noise",
           .make = make_fitc,
           .cost = fitc_cost,
-          .takes = {.rank = true, .landmarks = true}};
+          .takes = {.rank = true, .landmarks = true},
+          .over_ranks = OverRanks::whole};
 }
 
 }  // namespace mercer::preconditioners

@@ -27,12 +27,13 @@ PreconditionerInfo jacobi_info() {
   return {.name = "jacobi",
           .summary = "the diagonal of K plus noise",
           .make = make_jacobi,
-          .cost = jacobi_cost};
+          .cost = jacobi_cost,
+          .over_ranks = OverRanks::whole};
 }
 
 Jacobi::Jacobi(const operators::KernelOperator& k, const linalg::Diagonal& noise)
-    : d_(k.diagonal() + noise.vector(k.size())) {
-  if (d_.size() > 0 && (!(d_.minCoeff() > 0) || !d_.allFinite()))
+    : space_(k.row_space()), d_(k.diagonal() + noise.vector(k.size())) {
+  if (space_.any(d_.size() > 0 && (!(d_.minCoeff() > 0) || !d_.allFinite())))
     throw InvalidArgument(
         "jacobi: the diagonal of the kernel matrix plus noise must be positive and finite");
 }
@@ -42,11 +43,11 @@ void Jacobi::solve(ConstMatrixView r, MatrixView z) const {
   for (Index j = 0; j < r.cols(); ++j) z.col(j).array() = r.col(j).array() / d_.array();
 }
 
-double Jacobi::log_det() const { return d_.array().log().sum(); }
+double Jacobi::log_det() const { return space_.sum(d_.array().log().sum()); }
 
 void Jacobi::sample(Rng& rng, MatrixView z) const {
   if (z.rows() != size()) throw DimensionMismatch("Jacobi: rows of z", z.rows(), "size", size());
-  rng.fill_normal(z);
+  linalg::fill_normal(rng, space_, z);
   for (Index j = 0; j < z.cols(); ++j) z.col(j).array() *= d_.array().sqrt();
 }
 

@@ -13,11 +13,13 @@ class Jacobi final : public linalg::Preconditioner {
   Jacobi(const operators::KernelOperator& k, const linalg::Diagonal& noise);
 
   Index size() const override { return d_.size(); }
+  linalg::RowSpace row_space() const override { return space_; }
   void solve(ConstMatrixView r, MatrixView z) const override;
   double log_det() const override;
   void sample(Rng& rng, MatrixView z) const override;
 
  private:
+  linalg::RowSpace space_;
   Vector d_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mercer/approximations/nystrom.hpp"
+#include "mercer/linalg/reductions.hpp"
 #include "mercer/preconditioners/woodbury.hpp"
 
 namespace mercer::preconditioners {
@@ -18,8 +19,8 @@ constexpr auto default_landmarks = Landmarks::kmeans;
 }  // namespace
 
 Built build_low_rank(approximations::LowRank approximation, const linalg::Diagonal& d,
-                     std::string notes) {
-  auto core = std::make_unique<Woodbury>(std::move(approximation.factor), d);
+                     const linalg::RowSpace& space, std::string notes) {
+  auto core = std::make_unique<Woodbury>(std::move(approximation.factor), d, space);
   Built built;
   built.report.rank = core->rank();
   built.report.kernel_values = approximation.kernel_values;
@@ -41,11 +42,17 @@ std::string exhausted_note(const approximations::LowRank& approximation) {
   return fmt::format("nothing of K was left after rank {}; ", approximation.rank());
 }
 
-approximations::LandmarkOptions landmark_options(Index n, const linalg::Diagonal& noise,
+approximations::LandmarkOptions landmark_options(const Target& target,
                                                  const PreconditionerOptions& options) {
+  auto landmarks = landmark_options(target.points(), options);
+  landmarks.noise_variance = linalg::harmonic_mean(target.k.row_space(), target.noise);
+  return landmarks;
+}
+
+approximations::LandmarkOptions landmark_options(Index n, const PreconditionerOptions& options) {
   return {.count = std::max<Index>(effective_rank(n, options), 1),
           .choice = options.landmarks.value_or(default_landmarks),
-          .noise_variance = noise.harmonic_mean(),
+          .noise_variance = 1.0,
           .seed = options.seed};
 }
 

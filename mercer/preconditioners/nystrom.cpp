@@ -9,17 +9,17 @@ namespace mercer::preconditioners {
 namespace {
 
 Built make_nystrom(const Target& target, const PreconditionerOptions& options) {
-  const Index n = target.k.size();
-  const auto landmarks = landmark_options(n, target.noise, options);
+  const auto landmarks = landmark_options(target, options);
   auto approximation = approximations::nystrom(target.k, landmarks);
-  std::string notes = rank_note(n, options);
+  std::string notes = rank_note(target.points(), options);
   if (approximation.exhausted)
     notes += fmt::format("only {} distinct landmarks; ", approximation.pivots.size());
-  return build_low_rank(std::move(approximation), target.noise, std::move(notes));
+  return build_low_rank(std::move(approximation), target.noise, target.k.row_space(),
+                        std::move(notes));
 }
 
 Cost cost(Index n, Index, const PreconditionerOptions& options) {
-  return nystrom_cost(n, landmark_options(n, 1.0, options));
+  return nystrom_cost(n, landmark_options(n, options));
 }
 
 }  // namespace
@@ -29,7 +29,8 @@ PreconditionerInfo nystrom_info() {
           .summary = "landmark columns of K plus noise",
           .make = make_nystrom,
           .cost = cost,
-          .takes = {.rank = true, .landmarks = true}};
+          .takes = {.rank = true, .landmarks = true},
+          .over_ranks = OverRanks::whole};
 }
 
 }  // namespace mercer::preconditioners

@@ -37,7 +37,7 @@ Matrix&& whitened(const BlockCholesky& blocks, Matrix& f) {
 
 Built make_pitc(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
-  const auto landmarks = landmark_options(n, target.noise, options);
+  const auto landmarks = landmark_options(target, options);
   auto approximation = approximations::nystrom(target.k, landmarks);
   const Index asked = options.blocks.value_or(default_blocks(n));
   auto p = std::make_unique<Pitc>(target.k, target.noise, std::move(approximation.factor), asked);
@@ -59,7 +59,7 @@ Built make_pitc(const Target& target, const PreconditionerOptions& options) {
 }
 
 Cost pitc_cost(Index n, Index d, const PreconditionerOptions& options) {
-  const auto landmarks = landmark_options(n, 1.0, options);
+  const auto landmarks = landmark_options(n, options);
   Cost cost = nystrom_cost(n, landmarks);
   const Cost of_blocks = block_cost(n, d, options);
   const Index blocks = options.blocks.value_or(default_blocks(n));

@@ -15,7 +15,7 @@ Built make_pivoted_cholesky(const Target& target, const PreconditionerOptions& o
   auto f = approximations::pivoted_cholesky(
       target.k, {.rank = std::max<Index>(effective_rank(n, options), 1)});
   auto notes = rank_note(n, options) + exhausted_note(f);
-  return build_low_rank(std::move(f), target.noise, std::move(notes));
+  return build_low_rank(std::move(f), target.noise, target.k.row_space(), std::move(notes));
 }
 
 Cost pivoted_cholesky_cost(Index n, Index, const PreconditionerOptions& options) {

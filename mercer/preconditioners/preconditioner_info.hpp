@@ -54,6 +54,16 @@ struct Target {
   /// Products in float32 for those that iterate inside; they make their own when null. Must
   /// outlive the preconditioner.
   const operators::KernelOperator* fast = nullptr;
+
+  /// Of all ranks, where rows are shared.
+  Index points() const { return k.row_space().global_size(); }
+};
+
+/// What a preconditioner does where the rows of K are shared among ranks.
+enum class OverRanks {
+  whole,       // the same P as on one rank: its sums over rows are reduced
+  local_rows,  // P couples rows in a way that a split cannot: each rank takes its rows alone, and P
+               // is block-diagonal over ranks (local_rows.hpp)
 };
 
 /// Costs before building, for the planner, which turns them into seconds.
@@ -124,6 +134,7 @@ struct PreconditionerInfo {
   bool fixed = true;
   bool has_log_det = true;  // otherwise log_det() throws InvalidArgument
   bool can_sample = true;   // otherwise sample() throws InvalidArgument
+  OverRanks over_ranks = OverRanks::local_rows;
 };
 
 /// min(max(4 sqrt(N), 100), 1000, N).

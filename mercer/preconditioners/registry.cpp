@@ -4,11 +4,13 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
+#include "mercer/linalg/reductions.hpp"
 #include "mercer/preconditioners/block_jacobi.hpp"
 #include "mercer/preconditioners/fitc.hpp"
 #include "mercer/preconditioners/hybrid.hpp"
 #include "mercer/preconditioners/ilu.hpp"
 #include "mercer/preconditioners/jacobi.hpp"
+#include "mercer/preconditioners/local_rows.hpp"
 #include "mercer/preconditioners/nystrom.hpp"
 #include "mercer/preconditioners/pitc.hpp"
 #include "mercer/preconditioners/pivoted_cholesky.hpp"
@@ -27,7 +29,8 @@ PreconditionerInfo none_info() {
   return {.name = "none",
           .summary = "no preconditioner",
           .make = [](const Target&, const PreconditionerOptions&) { return Built{}; },
-          .cost = [](Index, Index, const PreconditionerOptions&) { return Cost{}; }};
+          .cost = [](Index, Index, const PreconditionerOptions&) { return Cost{}; },
+          .over_ranks = OverRanks::whole};
 }
 
 }  // namespace
@@ -69,14 +72,19 @@ void check(const PreconditionerInfo& info, PreconditionerOptions options) {
 Built make(std::string_view name, const Target& target, const PreconditionerOptions& options) {
   const auto& info = preconditioner(name);
   check(info, options);
-  target.noise.require_size(target.k.size(), "preconditioner");
+  const auto space = target.k.row_space();
+  linalg::check_on_all_ranks(space, "preconditioner", [&] {
+    target.noise.require_size(target.k.size(), "preconditioner");
+    if (space.split()) target.noise.require_nonnegative("preconditioner");
+  });
   if (info.refusal != nullptr) {
     const auto& x = target.k.points();
     const auto reason = info.refusal(target.k.kernel(), x.rows(), x.cols());
     if (!reason.empty()) throw InvalidArgument(fmt::format("{}: {}", name, reason));
   }
   const Timer timer;
-  Built built = info.make(target, options);
+  const bool whole = !space.split() || info.over_ranks == OverRanks::whole;
+  Built built = whole ? info.make(target, options) : make_on_local_rows(info, target, options);
   built.report.name = name;
   built.report.build_seconds = timer.seconds();
   return built;

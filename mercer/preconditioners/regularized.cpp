@@ -6,6 +6,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/krylov/cg.hpp"
+#include "mercer/linalg/reductions.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
 namespace mercer::preconditioners {
@@ -24,20 +25,40 @@ linalg::Diagonal checked_shift(const linalg::Diagonal& noise, double delta) {
   return noise.plus(delta);
 }
 
+/// Null when the target has one, and where rows are shared among ranks: inner products are then
+/// those of K itself, which knows how to share them.
 std::unique_ptr<operators::KernelOperator> fast_unless_given(const Target& target) {
-  if (target.fast != nullptr) return nullptr;
+  if (target.fast != nullptr || target.k.row_space().split()) return nullptr;
   return std::make_unique<TiledOperator>(target.k.kernel(), target.k.points(), Precision::float32);
 }
 
+/// What default_delta needs to know of the noise, the same on all ranks.
+linalg::Diagonal noise_of_all_ranks(const Target& target) {
+  const auto space = target.k.row_space();
+  if (!space.split()) return target.noise;
+  const bool noisy = space.all(space.size() == 0 || target.noise.least() > 0);
+  const double mean = linalg::harmonic_mean(space, target.noise);
+  return noisy ? mean : 0.0;
+}
+
+const operators::KernelOperator& fast_of(const Target& target,
+                                         const operators::KernelOperator* own) {
+  if (own != nullptr) return *own;
+  return target.fast != nullptr ? *target.fast : target.k;
+}
+
 Built make_regularized(const Target& target, const PreconditionerOptions& options) {
-  const double delta = options.delta.value_or(default_delta(target.noise));
+  const double delta = options.delta.value_or(default_delta(noise_of_all_ranks(target)));
   const double tolerance = options.inner_tolerance.value_or(default_inner_tolerance);
   Built built;
   built.preconditioner = std::make_unique<Regularized>(target, delta, tolerance);
   const auto& x = target.k.points();
-  if (target.fast == nullptr) built.report.bytes = operators::tiled_bytes(x.rows(), x.cols(), 1);
+  const bool shared = target.k.row_space().split();
+  if (target.fast == nullptr && !shared)
+    built.report.bytes = operators::tiled_bytes(x.rows(), x.cols(), 1);
   built.report.notes =
-      fmt::format("delta {:.3g}, solved inside to {:.1e} with float32 products", delta, tolerance);
+      fmt::format("delta {:.3g}, solved inside to {:.1e} with {} products", delta, tolerance,
+                  target.fast == nullptr && shared ? "exact" : "float32");
   return built;
 }
 
@@ -65,19 +86,21 @@ PreconditionerInfo regularized_info() {
           .takes = {.delta = true, .inner_tolerance = true},
           .fixed = false,
           .has_log_det = false,
-          .can_sample = false};
+          .can_sample = false,
+          .over_ranks = OverRanks::whole};
 }
 
 Regularized::Regularized(const Target& target, double delta, double inner_tolerance)
     : inner_(inner_tolerance, "regularized"),
       own_fast_(fast_unless_given(target)),
       exact_(target.k, checked_shift(target.noise, delta)),
-      fast_(own_fast_ ? *own_fast_ : *target.fast, exact_.shift()) {}
+      fast_(fast_of(target, own_fast_.get()), exact_.shift()),
+      has_fast_(own_fast_ != nullptr || target.fast != nullptr) {}
 
 void Regularized::solve(ConstMatrixView r, MatrixView z) const {
   if (r.rows() != size())
     throw DimensionMismatch("Regularized: rows of r", r.rows(), "size", size());
-  inner_(exact_, &fast_, r, z);
+  inner_(exact_, has_fast_ ? &fast_ : nullptr, r, z);
 }
 
 }  // namespace mercer::preconditioners

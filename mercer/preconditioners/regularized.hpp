@@ -30,6 +30,7 @@ class Regularized final : public linalg::Preconditioner, public linalg::InnerIte
   Regularized(const Target& target, double delta, double inner_tolerance);
 
   Index size() const override { return exact_.size(); }
+  linalg::RowSpace row_space() const override { return exact_.row_space(); }
   void solve(ConstMatrixView r, MatrixView z) const override;
   double log_det() const override { inner_.refuse("log determinant"); }
   void sample(Rng&, MatrixView) const override { inner_.refuse("sample"); }
@@ -40,8 +41,9 @@ class Regularized final : public linalg::Preconditioner, public linalg::InnerIte
 
  private:
   InnerSolve inner_;
-  std::unique_ptr<operators::KernelOperator> own_fast_;  // null when the target has one
+  std::unique_ptr<operators::KernelOperator> own_fast_;  // null when none was made
   linalg::ShiftedOperator exact_, fast_;
+  bool has_fast_;  // otherwise fast_ is exact_
 };
 
 PreconditionerInfo regularized_info();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "mercer/linalg/reductions.hpp"
 #include "mercer/preconditioners/low_rank_core.hpp"
 #include "mercer/preconditioners/woodbury.hpp"
 
@@ -10,13 +11,13 @@ namespace mercer::preconditioners {
 namespace {
 
 Built make_rpcholesky(const Target& target, const PreconditionerOptions& options) {
-  const Index n = target.k.size();
+  const Index n = target.points();
   BuildReport growth;
   auto f =
       grown_rpcholesky(target, std::max<Index>(effective_rank(n, options), 1), options.seed, growth)
           .take();
   auto notes = rank_note(n, options) + exhausted_note(f);
-  Built built = build_low_rank(std::move(f), target.noise, std::move(notes));
+  Built built = build_low_rank(std::move(f), target.noise, target.k.row_space(), std::move(notes));
   built.report.trace_left = growth.trace_left;
   built.report.trace_left_at_half = growth.trace_left_at_half;
   return built;
@@ -37,9 +38,10 @@ Cost rpcholesky_cost(Index n, Index, const PreconditionerOptions& options) {
 approximations::RpCholeskyOptions rpcholesky_options(const Target& target, Index rank,
                                                      std::uint64_t seed) {
   approximations::RpCholeskyOptions options{.rank = rank, .seed = seed};
-  if (!target.noise.uniform())
-    options.weights =
-        target.noise.harmonic_mean() * target.noise.vector(target.k.size()).cwiseInverse();
+  const auto space = target.k.row_space();
+  if (space.any(!target.noise.uniform()))
+    options.weights = linalg::harmonic_mean(space, target.noise) *
+                      target.noise.vector(target.k.size()).cwiseInverse();
   return options;
 }
 
@@ -59,7 +61,8 @@ PreconditionerInfo rpcholesky_info() {
           .summary = "randomly pivoted partial Cholesky of K plus noise",
           .make = make_rpcholesky,
           .cost = rpcholesky_cost,
-          .takes = {.rank = true}};
+          .takes = {.rank = true},
+          .over_ranks = OverRanks::whole};
 }
 
 }  // namespace mercer::preconditioners

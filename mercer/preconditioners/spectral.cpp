@@ -14,7 +14,8 @@ namespace {
 using approximations::RandomFeatures;
 
 Built make_spectral(const Target& target, const PreconditionerOptions& options) {
-  const Index n = target.k.size();
+  const Index n = target.points();
+  const auto space = target.k.row_space();
   const auto& kernel = target.k.kernel();
   const Index rank = effective_rank(n, options);
   const Index smallest = RandomFeatures::smallest_count(kernel);
@@ -23,9 +24,10 @@ Built make_spectral(const Target& target, const PreconditionerOptions& options) 
     notes += fmt::format("{} features for a rank of {}: the kernel has no fewer; ", smallest, rank);
   const RandomFeatures features(kernel, std::max(rank, smallest), options.seed);
   approximations::LowRank approximation;
-  approximation.factor.resize(n, features.count());
-  features.evaluate(target.k.points(), approximation.factor);
-  return build_low_rank(std::move(approximation), target.noise, std::move(notes));
+  approximation.factor.resize(space.size(), features.count());
+  features.evaluate(target.k.points().middleRows(space.begin(), space.size()),
+                    approximation.factor);
+  return build_low_rank(std::move(approximation), target.noise, space, std::move(notes));
 }
 
 Cost spectral_cost(Index n, Index d, const PreconditionerOptions& options) {
@@ -51,7 +53,8 @@ PreconditionerInfo spectral_info() {
           .make = make_spectral,
           .cost = spectral_cost,
           .takes = {.rank = true},
-          .refusal = spectral_refusal};
+          .refusal = spectral_refusal,
+          .over_ranks = OverRanks::whole};
 }
 
 }  // namespace mercer::preconditioners

@@ -20,7 +20,7 @@ approximations::RandomizedSvdOptions svd_options(Index n, const PreconditionerOp
 Built make_svd(const Target& target, const PreconditionerOptions& options) {
   const Index n = target.k.size();
   return build_low_rank(approximations::randomized_svd(target.k, svd_options(n, options)),
-                        target.noise, rank_note(n, options));
+                        target.noise, target.k.row_space(), rank_note(n, options));
 }
 
 Cost svd_cost(Index n, Index, const PreconditionerOptions& options) {

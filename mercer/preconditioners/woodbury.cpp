@@ -8,6 +8,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/linalg/panels.hpp"
+#include "mercer/linalg/reductions.hpp"
 
 namespace mercer::preconditioners {
 namespace {
@@ -35,14 +36,21 @@ MatrixView scratch(std::vector<double>& buffer, Index rows, Index columns) {
 
 }  // namespace
 
-Woodbury::Woodbury(Matrix&& factor, const linalg::Diagonal& d) : u_(std::move(factor)) {
-  d.require_size(u_.rows(), "preconditioner");
-  d.require_positive("preconditioner");
+Woodbury::Woodbury(Matrix&& factor, const linalg::Diagonal& d, const linalg::RowSpace& space)
+    : space_(space), u_(std::move(factor)) {
+  linalg::check_on_all_ranks(space, "preconditioner", [&] {
+    if (u_.rows() != space.size())
+      throw DimensionMismatch("Woodbury: rows of the factor", u_.rows(), "rows held here",
+                              space.size());
+    if (space.split() && u_.rows() == 0) return;  // D of no rows
+    d.require_size(u_.rows(), "preconditioner");
+    d.require_positive("preconditioner");
+  });
   const Vector entries = d.vector(u_.rows());
   root_ = entries.cwiseSqrt();
   for (Index j = 0; j < u_.cols(); ++j) u_.col(j).array() /= root_.array();
   orthogonalise();
-  log_det_ = entries.array().log().sum() + s_.array().log1p().sum();
+  log_det_ = space_.sum(entries.array().log().sum()) + s_.array().log1p().sum();
 }
 
 // F F' = U S U'. First from the eigenvectors of F'F; these are orthonormal in F only up to the
@@ -52,7 +60,7 @@ void Woodbury::orthogonalise() {
   const Index k = u_.cols();
   if (k == 0) return;
   Matrix gram(k, k);
-  linalg::gram(1.0, u_, 0.0, gram);
+  linalg::gram(space_, u_, gram);
   const auto first = linalg::symmetric_eigen(gram);
   const double largest = std::max(first.values(k - 1), 0.0);
   const double rounding = static_cast<double>(k) * std::numeric_limits<double>::epsilon() * largest;
@@ -74,7 +82,7 @@ void Woodbury::orthogonalise() {
 void Woodbury::orthogonalise_again() {
   const Index m = u_.cols();
   Matrix gram(m, m);
-  linalg::gram(1.0, u_, 0.0, gram);
+  linalg::gram(space_, u_, gram);
   const auto eigen = linalg::symmetric_eigen(gram);
   // The columns have length 1 but for those whose S was rounding error; what these leave here is
   // rounding error of F F' too.
@@ -109,7 +117,7 @@ void Woodbury::solve(ConstMatrixView r, MatrixView z) const {
   thread_local std::vector<double> buffer, second_buffer;
   if (rank() > 0) {
     MatrixView c = scratch(buffer, rank(), r.cols());
-    gemm(1.0, u_, Transpose::yes, z, Transpose::no, 0.0, c);
+    linalg::inner_products(space_, u_, z, c);
     if (s_(rank() - 1) <= project_twice_above) {
       // z - U S (I + S)^-1 U' z
       for (Index j = 0; j < c.cols(); ++j) c.col(j).array() *= s_.array() / (1 + s_.array());
@@ -118,7 +126,7 @@ void Woodbury::solve(ConstMatrixView r, MatrixView z) const {
       // (I - U U') z, twice, plus U (I + S)^-1 U' z
       MatrixView e = scratch(second_buffer, rank(), r.cols());
       gemm(-1.0, u_, Transpose::no, c, Transpose::no, 1.0, z);
-      gemm(1.0, u_, Transpose::yes, z, Transpose::no, 0.0, e);
+      linalg::inner_products(space_, u_, z, e);
       for (Index j = 0; j < c.cols(); ++j)
         e.col(j).array() =
             (c.col(j).array() + e.col(j).array()) / (1 + s_.array()) - e.col(j).array();
@@ -131,10 +139,10 @@ void Woodbury::solve(ConstMatrixView r, MatrixView z) const {
 // D^1/2 (I + U ((I + S)^1/2 - I) U') xi has covariance P.
 void Woodbury::sample(Rng& rng, MatrixView z) const {
   if (z.rows() != size()) throw DimensionMismatch("Woodbury: rows of z", z.rows(), "size", size());
-  rng.fill_normal(z);
+  linalg::fill_normal(rng, space_, z);
   if (rank() > 0) {
     Matrix c(rank(), z.cols());
-    gemm(1.0, u_, Transpose::yes, z, Transpose::no, 0.0, c);
+    linalg::inner_products(space_, u_, z, c);
     // sqrt(1 + s) - 1 without cancellation
     scale_rows((s_.array() / ((1 + s_.array()).sqrt() + 1)).matrix(), c);
     gemm(1.0, u_, Transpose::no, c, Transpose::no, 1.0, z);

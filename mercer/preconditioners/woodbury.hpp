@@ -7,7 +7,10 @@
 //   Cost:   3 N k^2 flops and one k x k eigenproblem to build (twice that when S_1 is above 1e6:
 //           U is then made orthonormal again), 4 N k to apply (8 N k when S_1 is above 1e10), 8 N k
 //           bytes (F becomes U in place).
+//   Rows may be shared among ranks: sums over rows are k x k to build and k x t to apply, reduced.
 #pragma once
+
+#include <utility>
 
 #include "mercer/linalg/linear_operator.hpp"
 
@@ -16,9 +19,13 @@ namespace mercer::preconditioners {
 class Woodbury final : public linalg::Preconditioner {
  public:
   /// F F' + D; F is N x k and given away. Throws unless D is positive.
-  Woodbury(Matrix&& factor, const linalg::Diagonal& d);
+  Woodbury(Matrix&& factor, const linalg::Diagonal& d)
+      : Woodbury(std::move(factor), d, linalg::RowSpace::local(factor.rows())) {}
+  /// The rows of F and D that are held here: U has the same rows, S is that of all ranks.
+  Woodbury(Matrix&& factor, const linalg::Diagonal& d, const linalg::RowSpace& space);
 
   Index size() const override { return u_.rows(); }
+  linalg::RowSpace row_space() const override { return space_; }
   void solve(ConstMatrixView r, MatrixView z) const override;
   double log_det() const override { return log_det_; }
   void sample(Rng& rng, MatrixView z) const override;
@@ -35,6 +42,7 @@ class Woodbury final : public linalg::Preconditioner {
   void orthogonalise();
   void orthogonalise_again();
 
+  linalg::RowSpace space_;
   Matrix u_;     // N x k, orthonormal columns
   Vector s_;     // eigenvalues of D^-1/2 F F' D^-1/2, ascending, positive
   Vector root_;  // D^1/2

@@ -8,6 +8,7 @@
 #include "mercer/krylov/cg.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "tests/testing/small_gp.hpp"
+#include "tests/testing/split_kernel_operator.hpp"
 
 namespace mercer::inference {
 namespace log_determinant_test {
@@ -30,6 +31,30 @@ TEST_P(LogDeterminantOf, MeanOfManyProbesIsTheDenseValue) {
 
 INSTANTIATE_TEST_SUITE_P(Preconditioners, LogDeterminantOf,
                          ::testing::Values("jacobi", "rpcholesky", "vecchia", "hybrid"));
+
+TEST(LogDeterminant, OverTwoRanksIsThatOfOne) {
+  const Index n = 80;
+  const auto gp = testing::small_gp({.num_points = n, .kernel = "matern32"});
+  const LogDeterminantOptions options{.probes = 6, .tolerance = 1e-6};
+  for (const char* name : {"jacobi", "nystrom", "rpcholesky"}) {
+    const preconditioners::PreconditionerOptions wanted{
+        .rank = name == std::string_view("jacobi") ? std::optional<Index>() : 15};
+    const auto alone = preconditioners::make(name, gp.kernel_operator, gp.noise, wanted);
+    const auto expected = log_determinant(gp.a, *alone.preconditioner, options);
+    testing::on_two_ranks(n, 33, [&](const linalg::RowSpace& space) {
+      const testing::SplitKernelOperator k(gp.kernel_operator, space);
+      const linalg::ShiftedOperator a(k, gp.noise);
+      const auto p = preconditioners::make(name, {k, gp.noise}, wanted);
+      const auto estimate = log_determinant(a, *p.preconditioner, options);
+      // The same probes and the same number of steps. Rounding moves a quadrature that has
+      // converged to 1e-12 by no more than that.
+      EXPECT_NEAR(estimate.value, expected.value, 1e-8 * std::abs(expected.value)) << name;
+      EXPECT_NEAR(estimate.probe_error, expected.probe_error, 1e-6 * expected.probe_error);
+      EXPECT_EQ(estimate.iterations, expected.iterations);
+      EXPECT_EQ(estimate.matvecs, expected.matvecs);
+    });
+  }
+}
 
 TEST(LogDeterminant, ABetterPreconditionerHasLessSpread) {
   const auto gp = testing::small_gp({.num_points = 300, .kernel = "matern32"});

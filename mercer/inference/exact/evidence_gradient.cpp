@@ -99,7 +99,7 @@ struct EvidenceGradient::Impl {
     Matrix v;  // empty: the solves themselves
     bool subtract_v = false;
   };
-  ProbeSet draw(const Problem& problem) const;
+  ProbeSet draw(const Problem& problem, const linalg::RowSpace& rows) const;
 };
 
 void EvidenceGradient::Impl::build(const Problem& problem) {
@@ -130,7 +130,8 @@ void EvidenceGradient::Impl::build(const Problem& problem) {
   state.iterations_when_new = 0;
 }
 
-EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(const Problem& problem) const {
+EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(const Problem& problem,
+                                                              const linalg::RowSpace& rows) const {
   const Index n = data.size();
   const auto stream = static_cast<std::uint64_t>(options.fresh ? state.estimates : 0);
   Rng rng(options.seed, "probes", stream);
@@ -154,16 +155,16 @@ EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(const Problem& pro
     case Probes::pathwise: {
       out.z = prior_draws(problem.kernel, data.x, options.probes, options.seed + stream, rng);
       Matrix e(n, options.probes);
-      rng.fill_normal(e);
+      linalg::fill_normal(rng, rows, e);
       out.z += data.noise.at(problem.noise()).vector(n).cwiseSqrt().asDiagonal() * e;
       break;
     }
     case Probes::rademacher:
-      rng.fill_rademacher(out.z);
+      linalg::fill_rademacher(rng, rows, out.z);
       out.v = out.z;
       break;
     case Probes::gaussian:
-      rng.fill_normal(out.z);
+      linalg::fill_normal(rng, rows, out.z);
       out.v = out.z;
       break;
   }
@@ -192,7 +193,7 @@ Evidence EvidenceGradient::estimate(const Problem& problem, double tolerance, in
 
   Evidence out;
   if (self.must_build(problem)) self.build(problem);
-  const auto probes = self.draw(problem);
+  const auto probes = self.draw(problem, k.exact->row_space());
   const Matrix basis = problem.basis(self.data.x);
   const Index q = basis.cols();
 

@@ -149,7 +149,7 @@ double CurvedPreconditioner::log_det() const {
   Index c = 0;
   for (const auto& part : parts_) {
     sum += part->log_det();
-    if (scale_.size() > 0) sum += 2 * scale_.col(c++).array().log().sum();
+    if (scale_.size() > 0) sum += part->row_space().sum(2 * scale_.col(c++).array().log().sum());
   }
   return sum;
 }

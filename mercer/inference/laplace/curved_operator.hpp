@@ -28,6 +28,7 @@ class CurvedOperator final : public linalg::LinearOperator {
   /// Both must outlive this.
   CurvedOperator(const linalg::LinearOperator& k, const CurvatureRoot& root) : k_(k), root_(root) {}
   Index size() const override { return root_.size(); }
+  linalg::RowSpace row_space() const override { return k_.row_space().stacked(root_.functions()); }
   void apply(ConstMatrixView x, MatrixView y) const override;
 
  private:
@@ -70,6 +71,9 @@ class CurvedPreconditioner final : public linalg::Preconditioner {
   CurvedPreconditioner(std::vector<std::unique_ptr<linalg::Preconditioner>> parts, Matrix scale)
       : parts_(std::move(parts)), scale_(std::move(scale)) {}
   Index size() const override { return static_cast<Index>(parts_.size()) * parts_[0]->size(); }
+  linalg::RowSpace row_space() const override {
+    return parts_[0]->row_space().stacked(static_cast<Index>(parts_.size()));
+  }
   void solve(ConstMatrixView r, MatrixView z) const override;
   double log_det() const override;
   void sample(Rng& rng, MatrixView z) const override;

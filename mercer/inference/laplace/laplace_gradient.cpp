@@ -57,7 +57,7 @@ SystemReport Estimator::solve_probes(Rng& rng, Index probes, Matrix& solutions,
                                      const Observer& observer) {
   const Index n = data_.size(), c = data_.functions();
   probes_.r.resize(n, c * probes);
-  rng.fill_rademacher(probes_.r);
+  linalg::fill_rademacher(rng, system_.k().row_space(), probes_.r);
   const Matrix b = system_.root().transposed_times(probes_.r);
   if (solutions.rows() != n * c || solutions.cols() != probes)
     solutions = Matrix::Zero(n * c, probes);

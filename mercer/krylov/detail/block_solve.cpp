@@ -18,6 +18,7 @@ constexpr Index reserved_iterations = 4096;
 BlockSolve::BlockSolve(const linalg::LinearOperator& a, ConstMatrixView b, MatrixView x,
                        const SolverOptions& options, const SolverContext& context, Residual kind)
     : a_(a),
+      space_(a.row_space()),
       options_(options),
       context_(context),
       x_(x),
@@ -31,10 +32,10 @@ BlockSolve::BlockSolve(const linalg::LinearOperator& a, ConstMatrixView b, Matri
       steps_with_(context.low_precision != nullptr ? context.low_precision : &a),
       b_(b),
       kind_(kind),
-      window_(options.stagnation_window.value_or(
-          std::max(500, static_cast<int>(10 * std::sqrt(static_cast<double>(n_)))))),
+      window_(options.stagnation_window.value_or(std::max(
+          500, static_cast<int>(10 * std::sqrt(static_cast<double>(space_.global_size())))))),
       columns_(static_cast<std::size_t>(t_)),
-      dots_(static_cast<std::size_t>(t_)) {
+      dots_(3 * static_cast<std::size_t>(t_)) {
   const auto count = static_cast<std::size_t>(t_);
   result_.column_stops.assign(count, StopReason::converged);
   result_.column_iterations.assign(count, 0);
@@ -53,28 +54,26 @@ BlockSolve::BlockSolve(const linalg::LinearOperator& a, ConstMatrixView b, Matri
   }
 }
 
-void BlockSolve::dots(const Matrix& u, const Matrix& v, Index first, Index count) {
-  if (count > 0)
-    a_.column_dots(u.middleCols(first, count), v.middleCols(first, count),
-                   std::span(dots_.data() + first, static_cast<std::size_t>(count)));
-}
-
 // Far from 1 the squares of b overflow or vanish; a power of two moves it near 1 without rounding.
-void BlockSolve::set_scale(Column& c) {
-  const double largest = n_ > 0 ? b_.col(c.id).cwiseAbs().maxCoeff() : 0.0;
-  if (largest == 0 || (largest > 1e-100 && largest < 1e100)) return;
-  c.scale = std::ldexp(1.0, -std::ilogb(largest));
-  x_.col(c.id) *= c.scale;
+void BlockSolve::set_scales() {
+  const std::span largest(dots_.data(), static_cast<std::size_t>(t_));
+  linalg::largest_entries(space_, b_, largest);
+  for (Column& c : columns_) {
+    const double entry = largest[static_cast<std::size_t>(c.id)];
+    if (entry == 0 || (entry > 1e-100 && entry < 1e100)) continue;
+    c.scale = std::ldexp(1.0, -std::ilogb(entry));
+    x_.col(c.id) *= c.scale;
+  }
 }
 
 void BlockSolve::start() {
   Index guesses = 0;  // columns with a first guess go first: they need a product
-  for (Index j = 0; j < t_; ++j) {
-    at(j).id = j;
-    set_scale(at(j));
-  }
+  for (Index j = 0; j < t_; ++j) at(j).id = j;
+  set_scales();
+  const std::span largest(dots_.data(), static_cast<std::size_t>(t_));
+  linalg::largest_entries(space_, x_, largest);
   for (Index j = 0; j < t_; ++j)
-    if (!x_.col(at(j).id).isZero(0)) std::swap(at(j), at(guesses++));
+    if (largest[static_cast<std::size_t>(j)] != 0) std::swap(at(j), at(guesses++));
   for (Index slot = 0; slot < t_; ++slot) r_.col(slot) = at(slot).scale * b_.col(at(slot).id);
   dots(r_, r_, 0, t_);
   for (Index slot = 0; slot < t_; ++slot) at(slot).norm_b = std::sqrt(dot(slot));
@@ -90,11 +89,13 @@ void BlockSolve::start() {
     Column& c = at(slot);
     c.rr = dot(slot);
     c.target = options_.rms_tolerance
-                   ? *options_.rms_tolerance * std::sqrt(static_cast<double>(n_)) * c.scale
+                   ? *options_.rms_tolerance *
+                         std::sqrt(static_cast<double>(space_.global_size())) * c.scale
                    : options_.tolerance * c.norm_b;
     c.checked = c.halved = c.residual();
     if (c.norm_b == 0) {
       x_.col(c.id).setZero();
+      r_.col(slot).setZero();
       c.rr = 0;
     }
     row_(c.id) = c.relative();
@@ -162,17 +163,18 @@ void BlockSolve::finish_checks() {
   const Index checks = active_ - stepping_;
   if (checks == 0) return;
   exchange_x_and_p();
-  residual_from_product(stepping_, checks, kind_ == Residual::recurrence);
-  dots(r_, r_, stepping_, checks);
+  const bool recurrence = kind_ == Residual::recurrence;
+  residual_from_product(stepping_, checks, recurrence);
+  if (recurrence) {
+    dots({{r_, r_}, {q_, q_}}, stepping_, checks);
+  } else {
+    dots(r_, r_, stepping_, checks);
+  }
   for (Index slot = stepping_; slot < active_; ++slot) {
     Column& c = at(slot);
     const double believed = c.residual();
     c.rr = dot(slot);
-    c.moved = std::abs(c.residual() - believed);
-  }
-  if (kind_ == Residual::recurrence) {
-    dots(q_, q_, stepping_, checks);
-    for (Index slot = stepping_; slot < active_; ++slot) at(slot).moved = std::sqrt(dot(slot));
+    c.moved = recurrence ? std::sqrt(dot(slot, 1)) : std::abs(c.residual() - believed);
   }
   for (Index slot = active_ - 1; slot >= stepping_; --slot) judge_check(slot);
 }
@@ -230,11 +232,12 @@ void BlockSolve::fall_back() {
   }
 }
 
-/// False when the observer asks to stop.
+/// False when the observer asks to stop, on any rank: ranks may be watched by different observers,
+/// and a signal may have reached only one of them.
 bool BlockSolve::record_and_ask() {
   ++rounds_;
   result_.residuals.append(row_);
-  if (!context_.observer) return true;
+  if (!context_.observer) return !space_.any(false);
   double worst = -1;
   Iteration told{.number = rounds_, .value = 0, .target = 0, .seconds = timer_.seconds()};
   for (const Column& c : columns_) {
@@ -244,7 +247,7 @@ bool BlockSolve::record_and_ask() {
     told.value = c.relative();
     told.target = c.norm_b > 0 ? c.target / c.norm_b : 0.0;
   }
-  return context_.observer(told) == Action::proceed;
+  return !space_.any(context_.observer(told) != Action::proceed);
 }
 
 bool BlockSolve::wants_check(Index slot) const {

@@ -6,15 +6,21 @@
 // true residual. A column is checked when the method says converged, when it says it is due, and
 // when it seems to stall; a claim that is not true is refused and the column goes on from the
 // residual found. Columns that are done leave the block. `converged` thus always means b - A x.
+//
+// Rows may be shared among ranks: whatever decides comes out of `dots`, or is agreed on by another
+// reduction of the row space, so that every rank goes the same way at every step.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "mercer/core/timer.hpp"
 #include "mercer/krylov/detail/chunks.hpp"
 #include "mercer/krylov/detail/column.hpp"
 #include "mercer/krylov/solver.hpp"
+#include "mercer/linalg/reductions.hpp"
 
 namespace mercer::krylov::detail {
 
@@ -50,18 +56,36 @@ class BlockSolve {
   /// or without progress.
   bool wants_check(Index slot) const;
 
-  /// dots_[slot] = <u, v> of slots [first, first + count).
-  void dots(const Matrix& u, const Matrix& v, Index first, Index count);
-  double dot(Index slot) const { return dots_[static_cast<std::size_t>(slot)]; }
+  struct Pair {
+    const Matrix& u;
+    const Matrix& v;
+  };
+  /// dot(slot, k) = <u, v> of pair_at(k) for slots [first, first + count), k = 0 .. pairs - 1, over
+  /// all ranks by one reduction.
+  template <class PairAt>
+  void dots(Index pairs, Index first, Index count, const PairAt& pair_at);
+  void dots(std::initializer_list<Pair> pairs, Index first, Index count) {
+    dots(static_cast<Index>(pairs.size()), first, count, [&](Index k) { return pairs.begin()[k]; });
+  }
+  void dots(const Matrix& u, const Matrix& v, Index first, Index count) {
+    dots({{u, v}}, first, count);
+  }
+  double dot(Index slot, Index pair = 0) const {
+    return dots_[static_cast<std::size_t>(pair * dots_count_ + slot - dots_first_)];
+  }
+  /// Pairs that are to share a reduction, of so many that could be taken one after the other. One
+  /// after the other is more accurate; among ranks every reduction is a wait.
+  Index pairs_at_once(Index pairs) const { return space_.split() ? pairs : 1; }
   Column& at(Index slot) { return columns_[static_cast<std::size_t>(slot)]; }
   const Column& at(Index slot) const { return columns_[static_cast<std::size_t>(slot)]; }
   bool mixed() const { return steps_with_ != &a_; }
 
   const linalg::LinearOperator& a_;
+  const linalg::RowSpace space_;
   const SolverOptions& options_;
   const SolverContext& context_;
   MatrixView x_;
-  Index n_, t_;
+  Index n_, t_;  // rows held here, columns
   Matrix r_, p_, q_;
   Index active_ = 0, stepping_ = 0;
   Vector row_;  // the next row of the history
@@ -69,7 +93,7 @@ class BlockSolve {
 
  private:
   void start();
-  void set_scale(Column& c);
+  void set_scales();
   void iterate();
   void apply_block();
   void finish_checks();
@@ -91,7 +115,23 @@ class BlockSolve {
   int window_;  // of stagnation
   std::vector<Column> columns_;
   std::vector<double> dots_;
+  Index dots_first_ = 0, dots_count_ = 0;
   int rounds_ = 0;
 };
+
+template <class PairAt>
+void BlockSolve::dots(Index pairs, Index first, Index count, const PairAt& pair_at) {
+  if (count == 0) return;
+  const auto needed = static_cast<std::size_t>(pairs * count);
+  if (dots_.size() < needed) dots_.resize(needed);
+  dots_first_ = first;
+  dots_count_ = count;
+  for (Index k = 0; k < pairs; ++k) {
+    const Pair pair = pair_at(k);
+    linalg::column_dots(pair.u.middleCols(first, count), pair.v.middleCols(first, count),
+                        std::span(dots_.data() + k * count, static_cast<std::size_t>(count)));
+  }
+  space_.reduce(std::span(dots_.data(), needed));
+}
 
 }  // namespace mercer::krylov::detail

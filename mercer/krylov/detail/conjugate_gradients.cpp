@@ -20,8 +20,9 @@ ConjugateGradients::ConjugateGradients(const linalg::LinearOperator& a, ConstMat
     : BlockSolve(a, b, x, options, context, Residual::recurrence),
       z_(context.preconditioner != nullptr ? n_ : 0, context.preconditioner != nullptr ? t_ : 0),
       work_(t_) {
-  if (window)
-    window_.emplace(n_, t_, std::min(*window, options.max_iterations), options.window_restarts);
+  if (!window) return;
+  const int size = std::min(*window, options.max_iterations);
+  window_.emplace(n_, t_, size, options.window_restarts);
 }
 
 void ConjugateGradients::swap_slots(Index i, Index j) {
@@ -75,6 +76,7 @@ void ConjugateGradients::recur(const Matrix& z_of) {
 
 // p = z;  for each i of the window: p -= (<p, q_i> / <p_i, q_i>) p_i;  g = <p, r>.
 // One after the other, as modified Gram-Schmidt: same work as with <z, q_i>, less cancellation.
+// Among ranks all of the window at once, with <z, q_i>: one reduction instead of one each.
 void ConjugateGradients::make_conjugate(const Matrix& z_of) {
   for (Index slot = 0; slot < stepping_; ++slot) {
     Column& c = at(slot);
@@ -85,15 +87,35 @@ void ConjugateGradients::make_conjugate(const Matrix& z_of) {
     const double* z = z_of.col(slot).data() + first;
     std::copy(z, z + rows, p_.col(slot).data() + first);
   });
+  find_reached_levels();
+  const auto levels = static_cast<Index>(reached_.size()), at_once = pairs_at_once(levels);
+  for (Index k = 0; k < levels; k += at_once) subtract_levels(k, at_once);
+  dots(p_, r_, 0, stepping_);
+  for (Index slot = 0; slot < stepping_; ++slot) at(slot).g = dot(slot);
+}
+
+// The levels of the window that some column's direction is made conjugate to.
+void ConjugateGradients::find_reached_levels() {
+  reached_.clear();
   for (int level = 0; level < window_->levels(); ++level) {
     bool used = false;
     for (Index slot = 0; slot < stepping_; ++slot)
       used = used || window_->reaches(at(slot).directions, level);
-    if (!used) continue;
-    dots(p_, window_->q(level), 0, stepping_);
+    if (used) reached_.push_back(level);
+  }
+}
+
+// p -= (<p, q_i> / <p_i, q_i>) p_i for `count` of the levels reached, the products all with this p.
+void ConjugateGradients::subtract_levels(Index first_reached, Index count) {
+  const auto level_at = [&](Index k) {
+    return reached_[static_cast<std::size_t>(first_reached + k)];
+  };
+  dots(count, 0, stepping_, [&](Index k) -> Pair { return {p_, window_->q(level_at(k))}; });
+  for (Index k = 0; k < count; ++k) {
+    const int level = level_at(k);
     for (Index slot = 0; slot < stepping_; ++slot)
       work_(slot) = window_->reaches(at(slot).directions, level)
-                        ? dot(slot) / window_->curvature(level, slot)
+                        ? dot(slot, k) / window_->curvature(level, slot)
                         : 0.0;
     for_chunks(n_, stepping_, [&](Index slot, Index first, Index rows) {
       const double weight = work_(slot);
@@ -103,13 +125,15 @@ void ConjugateGradients::make_conjugate(const Matrix& z_of) {
       for (Index i = 0; i < rows; ++i) p[i] -= weight * old[i];
     });
   }
-  dots(p_, r_, 0, stepping_);
-  for (Index slot = 0; slot < stepping_; ++slot) at(slot).g = dot(slot);
 }
 
 // Slots [0, stepping_): q = A p.  alpha = <r, z> / <p, q>;  x += alpha p;  r -= alpha q.
 void ConjugateGradients::take_steps() {
-  dots(p_, q_, 0, stepping_);
+  if (mixed()) {
+    dots({{p_, q_}, {q_, q_}, {p_, p_}}, 0, stepping_);
+  } else {
+    dots(p_, q_, 0, stepping_);
+  }
   for (Index slot = 0; slot < stepping_; ++slot) {
     Column& c = at(slot);
     const double curvature = dot(slot);
@@ -120,8 +144,8 @@ void ConjugateGradients::take_steps() {
     if (c.broken) c.alpha = 0;
     if (window_ && !c.broken) window_->for_direction(c.directions).curvature(slot) = curvature;
   }
-  walk();
   if (mixed()) add_to_path();
+  walk();
   dots(r_, r_, 0, stepping_);
   for (Index slot = 0; slot < stepping_; ++slot) {
     Column& c = at(slot);
@@ -160,16 +184,13 @@ void ConjugateGradients::walk() {
   });
 }
 
-// What the drift of low-precision products is proportional to.
+// What the drift of low-precision products is proportional to, from <q, q> and <p, p>.
 void ConjugateGradients::add_to_path() {
-  dots(q_, q_, 0, stepping_);
-  for (Index slot = 0; slot < stepping_; ++slot) work_(slot) = dot(slot);
-  dots(p_, p_, 0, stepping_);
   for (Index slot = 0; slot < stepping_; ++slot) {
     Column& c = at(slot);
-    const double p = std::sqrt(dot(slot));
+    const double p = std::sqrt(dot(slot, 2));
     if (!(p > 0)) continue;
-    c.gain = std::max(c.gain, std::sqrt(work_(slot)) / p);
+    c.gain = std::max(c.gain, std::sqrt(dot(slot, 1)) / p);
     c.path += std::abs(c.alpha) * p;
   }
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "mercer/krylov/detail/block_solve.hpp"
 #include "mercer/krylov/detail/direction_window.hpp"
@@ -26,12 +27,15 @@ class ConjugateGradients final : public BlockSolve {
 
   void recur(const Matrix& z);
   void make_conjugate(const Matrix& z);
+  void find_reached_levels();
+  void subtract_levels(Index first_reached, Index count);
   void walk();
   void add_to_path();
 
   Matrix z_;  // only with a preconditioner
   std::optional<DirectionWindow> window_;
-  Vector work_;  // one number a slot
+  std::vector<int> reached_;  // levels of the window in use
+  Vector work_;               // one number a slot
 };
 
 }  // namespace mercer::krylov::detail
