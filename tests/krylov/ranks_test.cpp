@@ -137,9 +137,11 @@ class SolversOverRanks : public ::testing::TestWithParam<SolverInfo> {
 };
 
 TEST_P(SolversOverRanks, TakeTheSameIterationsToTheSameAnswer) {
-  const Index n = 90;
-  Problem p{.a = spd_matrix(n, 1e2, 1), .b = random_matrix(n, 3, 2), .x = Matrix::Zero(n, 3)};
-  p.options.tolerance = 1e-10;
+  // So well conditioned that rounding does not grow: a hundred iterations of a Krylov method
+  // forget the bits that they began with.
+  const Index n = 60;
+  Problem p{.a = spd_matrix(n, 10, 1), .b = random_matrix(n, 3, 2), .x = Matrix::Zero(n, 3)};
+  p.options.tolerance = 1e-8;
   p.options.residual_replacement_interval = 7;
   Matrix expected = p.b;
   linalg::Cholesky(p.a).solve_in_place(expected);
@@ -152,20 +154,19 @@ TEST_P(SolversOverRanks, TakeTheSameIterationsToTheSameAnswer) {
       EXPECT_TRUE(shared->converged());
       EXPECT_EQ(shared->column_iterations, alone->column_iterations) << cut;
       EXPECT_EQ(shared->matvecs, alone->matvecs) << cut;
-      // Residual 1e-10 times condition 1e2.
+      // Residual 1e-8 times condition 10.
       EXPECT_LE((shared.x - expected).norm(), 1e-7 * expected.norm());
-      // The same steps but for rounding, which grows by little at this condition number.
       ASSERT_EQ(shared->residuals.rows(), alone->residuals.rows());
       for (Index i = 0; i < alone->residuals.rows(); ++i)
         for (Index j = 0; j < 3; ++j)
           EXPECT_NEAR(shared->residuals(i, j), alone->residuals(i, j),
-                      1e-4 * alone->residuals(i, j) + 1e-14);
+                      1e-5 * alone->residuals(i, j) + 1e-14);
     }
 }
 
 TEST_P(SolversOverRanks, ToleranceByRowsCountsAllRows) {
   const Index n = 60;
-  Problem p{.a = spd_matrix(n, 1e2, 3), .b = random_matrix(n, 1, 4), .x = Matrix::Zero(n, 1)};
+  Problem p{.a = spd_matrix(n, 10, 3), .b = random_matrix(n, 1, 4), .x = Matrix::Zero(n, 1)};
   p.options.rms_tolerance = 1e-6;
   const auto alone = one(p), shared = two(p);
   EXPECT_TRUE(shared->converged());
@@ -333,13 +334,13 @@ using KernelSolver = KernelCgResult (*)(const linalg::LinearOperator&, const Reg
 
 TEST(KernelCgOverRanks, TakesTheSameIterationsToTheSameAnswer) {
   const Index n = 60;
-  const Matrix k = spd_matrix(n, 1e2, 1);
+  const Matrix k = spd_matrix(n, 10, 1);  // rounding does not grow in so few iterations
   const Matrix noise = random_matrix(n, 2, 2);
   const Matrix signs = noise.unaryExpr([](double v) { return v > 0 ? 1.0 : -1.0; });
   for (const KernelSolver solve : {&kernel_cg, &coefficient_cg})
     for (const auto loss : {KernelLoss::squared, KernelLoss::logistic}) {
       const Matrix& y = loss == KernelLoss::squared ? noise : signs;
-      const RegularizedLoss problem{loss, 0.1};
+      const RegularizedLoss problem{loss, 1.0};
       const KernelCgOptions options{.tolerance = 1e-8};
       Matrix alone = Matrix::Zero(n, 2), shared = alone;
       alone(n - 1, 1) = shared(n - 1, 1) = 0.1;  // a guess that only one rank sees
