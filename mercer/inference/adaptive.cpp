@@ -263,7 +263,8 @@ void Adaptive::Impl::build(const Level& next) {
       if (low_rank.rank() > rank) low_rank.factor.conservativeResize(Eigen::NoChange, rank);
       low_rank.trace_error = level.trace_left * low_rank.trace;
       low_rank.kernel_values = 0;  // counted below for both
-      done = preconditioners::build_low_rank(std::move(low_rank), target.noise, "");
+      done = preconditioners::build_low_rank(std::move(low_rank), target.noise,
+                                             target.k.row_space(), "");
     }
     done.report.kernel_values += values;
     done.report.trace_left = level.trace_left;
