@@ -149,6 +149,7 @@ void parallel_for(Index count, const std::function<void(Index, int)>& body) {
   const int workers = static_cast<int>(std::min<Index>(num_threads(), count));
   if (workers <= 1 || inside_parallel_loop) return one_after_the_other();
 
+  stop_if_requested("computing");  // the others may take all tasks before this thread takes one
   std::atomic<Index> next{0};
   std::atomic<bool> over{false};  // what still runs is for nothing
   std::exception_ptr first_error;
