@@ -9,6 +9,8 @@ target_compile_options(mercer_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow 
   -Wno-missing-field-initializers)  # {.tolerance = 1e-8} leaves the other fields at their defaults
 # GCC 12 warns of impossible overlaps inside std::string (GCC bug 105651).
 target_compile_options(mercer_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+# A unity build includes sources, so GCC takes their unnamed namespaces for those of a header.
+target_compile_options(mercer_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 if(MERCER_WARNINGS_AS_ERRORS)
   target_compile_options(mercer_flags INTERFACE -Werror)
 endif()
@@ -25,12 +27,21 @@ if(MERCER_SANITIZE)
   endif()
 endif()
 
+# Sources of a target are compiled a few at a time as one (CMake's unity build): the headers they
+# share are read once. Two sources of a room must therefore not give two things one name, also not
+# in unnamed namespaces. docs/building.md says what this gains.
+set(MERCER_UNITY_BATCH 10 CACHE STRING "Sources compiled as one; 1 compiles each alone")
+function(mercer_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MERCER_UNITY_BATCH})
+endfunction()
+
 set_property(GLOBAL PROPERTY MERCER_ROOMS "")
 
 function(mercer_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;DEPENDS;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
   add_library(mercer_${name} STATIC ${ROOM_SOURCES})
   add_library(mercer::${name} ALIAS mercer_${name})
+  mercer_unity(mercer_${name})
   set_target_properties(mercer_${name} PROPERTIES EXPORT_NAME ${name} OUTPUT_NAME mercer_${name})
   target_include_directories(mercer_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -46,6 +57,7 @@ endfunction()
 function(mercer_room_test name)
   cmake_parse_arguments(TEST "" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   add_executable(${name}_test ${TEST_SOURCES})
+  mercer_unity(${name}_test)
   target_link_libraries(${name}_test PRIVATE $<BUILD_INTERFACE:mercer_flags> GTest::gtest_main ${TEST_LIBRARIES})
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   # Tests are full of dense reference algebra: compiling it takes longer than running it.

@@ -19,7 +19,7 @@ constexpr double affordable_growth = 4;  // of the grid, to resolve lengthscales
 constexpr double least_per_lengthscale = 4, most_per_lengthscale = 32;
 constexpr Index fewest_cubic_nodes = 8;
 constexpr Index outside = 3;  // nodes of a cubic axis beyond its intervals
-constexpr Index chunk = 1024;
+constexpr Index point_chunk = 1024;
 constexpr Index most_weights = 256;  // 4^4
 
 double power(double base, Index exponent) { return std::pow(base, static_cast<double>(exponent)); }
@@ -182,8 +182,8 @@ void GridInterpolation::apply(ConstMatrixView x, MatrixView y) const {
     grid_.apply(nodes, nodes);
     const auto body = [&](Index task, int) {
       double w[most_weights];
-      const Index end = std::min(size_, (task + 1) * chunk);
-      for (Index i = task * chunk; i < end; ++i) {
+      const Index end = std::min(size_, (task + 1) * point_chunk);
+      for (Index i = task * point_chunk; i < end; ++i) {
         const Index at = expand(i, w);
         for (Index j = 0; j < columns; ++j) {
           double sum = 0;
@@ -192,7 +192,7 @@ void GridInterpolation::apply(ConstMatrixView x, MatrixView y) const {
         }
       }
     };
-    parallel_for((size_ + chunk - 1) / chunk, std::ref(body));
+    parallel_for((size_ + point_chunk - 1) / point_chunk, std::ref(body));
   }
 }
 

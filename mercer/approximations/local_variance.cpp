@@ -17,9 +17,9 @@
 namespace mercer::approximations {
 namespace {
 
-constexpr Index rows_to_a_task = 16;
-constexpr Index queries = 32;  // searched together for a kernel that is not one distance
-constexpr Index tile = 2048;   // training points of a tile then
+constexpr Index queries_to_a_task = 16;
+constexpr Index local_queries = 32;  // searched together for a kernel that is not one distance
+constexpr Index local_tile = 2048;   // training points of a tile then
 
 /// The small systems, one after the other: a thread's own memory.
 class SmallSystem {
@@ -85,13 +85,13 @@ std::vector<std::int32_t> LocalVariance::find(ConstMatrixView at) const {
 void LocalVariance::find_most_correlated(ConstMatrixView at, std::int32_t* out) const {
   const Index m = at.rows(), n = x_.rows();
   const auto body = [&](Index task, int) {
-    const Index begin = task * queries, count = std::min(queries, m - begin);
+    const Index begin = task * local_queries, count = std::min(local_queries, m - begin);
     std::vector<detail::Smallest> best(static_cast<std::size_t>(count),
                                        detail::Smallest(neighbours_));
     Matrix k;
-    std::vector<float> scores(static_cast<std::size_t>(tile));
-    for (Index first = 0; first < n; first += tile) {
-      const Index points = std::min(tile, n - first);
+    std::vector<float> scores(static_cast<std::size_t>(local_tile));
+    for (Index first = 0; first < n; first += local_tile) {
+      const Index points = std::min(local_tile, n - first);
       k.resize(points, count);
       operators::cross_matrix(kernel_, x_.middleRows(first, points), at.middleRows(begin, count),
                               k);
@@ -105,7 +105,7 @@ void LocalVariance::find_most_correlated(ConstMatrixView at, std::int32_t* out) 
     for (Index j = 0; j < count; ++j)
       best[static_cast<std::size_t>(j)].write(out + (begin + j) * neighbours_);
   };
-  parallel_for((m + queries - 1) / queries, std::ref(body));
+  parallel_for((m + local_queries - 1) / local_queries, std::ref(body));
 }
 
 Vector LocalVariance::explained(ConstMatrixView at) const {
@@ -113,11 +113,12 @@ Vector LocalVariance::explained(ConstMatrixView at) const {
   Vector out(at.rows());
   const auto body = [&](Index task, int) {
     SmallSystem system(kernel_, x_, noise_);
-    for (Index i = task * rows_to_a_task; i < std::min(at.rows(), (task + 1) * rows_to_a_task); ++i)
+    for (Index i = task * queries_to_a_task;
+         i < std::min(at.rows(), (task + 1) * queries_to_a_task); ++i)
       out(i) = system.explained(
           {found.data() + i * neighbours_, static_cast<std::size_t>(neighbours_)}, at.row(i));
   };
-  parallel_for((at.rows() + rows_to_a_task - 1) / rows_to_a_task, std::ref(body));
+  parallel_for((at.rows() + queries_to_a_task - 1) / queries_to_a_task, std::ref(body));
   return out;
 }
 

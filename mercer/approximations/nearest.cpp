@@ -21,8 +21,8 @@ using kernels::Node;
 constexpr Index tree_dimensions = 6;  // above, a kd-tree looks at most of the points anyway
 constexpr Index tree_queries = 256;   // to a task
 constexpr Index first_level = 1024;   // points of the smallest tree for earlier ones
-constexpr Index queries = 128;        // of a tile
-constexpr Index tile = 512;           // earlier points of a tile
+constexpr Index near_queries = 128;   // of a tile
+constexpr Index near_tile = 512;      // earlier points of a tile
 
 void shortest_lengthscales(const Node& node, Index d, std::vector<double>& weights) {
   for (const Node& child : node.children) shortest_lengthscales(child, d, weights);
@@ -67,15 +67,15 @@ class Tiles {
 template <class Reach>
 void search_tiles(const Tiles& tiles, const PointColumns& q, const Reach& reach, Index most,
                   std::int32_t* out) {
-  const Index m = q.cols(), blocks = (m + queries - 1) / queries;
+  const Index m = q.cols(), blocks = (m + near_queries - 1) / near_queries;
   const auto body = [&](Index task, int) {
     // The long tasks first: the last points have the most before them.
-    const Index begin = (blocks - 1 - task) * queries, end = std::min(m, begin + queries);
+    const Index begin = (blocks - 1 - task) * near_queries, end = std::min(m, begin + near_queries);
     std::vector<detail::Smallest> best(static_cast<std::size_t>(end - begin),
                                        detail::Smallest(most));
-    std::vector<float> values(static_cast<std::size_t>(tile * queries));
-    for (Index first = 0; first < reach(end); first += tile) {
-      const Index count = std::min(tile, reach(end) - first);
+    std::vector<float> values(static_cast<std::size_t>(near_tile * near_queries));
+    for (Index first = 0; first < reach(end); first += near_tile) {
+      const Index count = std::min(near_tile, reach(end) - first);
       tiles.evaluate(first, count, q.middleCols(begin, end - begin), values.data());
       for (Index i = begin; i < end; ++i)
         best[static_cast<std::size_t>(i - begin)].add(values.data() + (i - begin) * count, first,

@@ -13,13 +13,14 @@
 namespace mercer::approximations {
 namespace {
 
-constexpr Index chunk = 4096;
+constexpr Index pivot_chunk = 4096;
 
 /// What is left of the diagonal of K, and the point where most is left.
-class Residual {
+class RemainingVariances {
  public:
-  explicit Residual(Vector diagonal)
-      : d_(std::move(diagonal)), parts_(static_cast<std::size_t>((d_.size() + chunk - 1) / chunk)) {
+  explicit RemainingVariances(Vector diagonal)
+      : d_(std::move(diagonal)),
+        parts_(static_cast<std::size_t>((d_.size() + pivot_chunk - 1) / pivot_chunk)) {
     update(nullptr);
   }
 
@@ -32,9 +33,9 @@ class Residual {
   /// d_i = max(d_i - f_i^2, 0), then sums and searches in fixed chunks.
   void update(const double* f) {
     const auto body = [&](Index task, int) {
-      Part part{0, task * chunk};
-      const Index end = std::min(d_.size(), (task + 1) * chunk);
-      for (Index i = task * chunk; i < end; ++i) {
+      Part part{0, task * pivot_chunk};
+      const Index end = std::min(d_.size(), (task + 1) * pivot_chunk);
+      for (Index i = task * pivot_chunk; i < end; ++i) {
         if (f != nullptr) d_(i) = std::max(d_(i) - f[i] * f[i], 0.0);
         part.sum += d_(i);
         if (d_(i) > d_(part.largest)) part.largest = i;
@@ -76,7 +77,7 @@ LowRank pivoted_cholesky(const operators::KernelOperator& k,
   // Below this a pivot is rounding error, and its column would be noise divided by its root.
   const double nothing = 16 * std::numeric_limits<double>::epsilon() * diagonal.maxCoeff();
 
-  Residual left(diagonal);
+  RemainingVariances left(diagonal);
   result.trace = left.trace();
   result.factor.resize(n, rank);
   Vector row(rank);

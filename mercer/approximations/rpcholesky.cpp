@@ -16,7 +16,7 @@ namespace {
 using linalg::gemm;
 using linalg::Transpose;
 
-constexpr Index chunk = 4096;
+constexpr Index sampled_chunk = 4096;
 constexpr Index smallest_block = 8;
 
 Matrix gather_rows(ConstMatrixView a, const std::vector<Index>& which) {
@@ -164,10 +164,10 @@ void RpCholesky::append(const std::vector<Index>& accepted, const Matrix& l) {
 
 /// Takes columns first .. first + count of F out of the diagonal, and sums it, in fixed chunks.
 void RpCholesky::update_residual(Index first, Index count) {
-  const Index n = left_.size(), chunks = (n + chunk - 1) / chunk;
+  const Index n = left_.size(), chunks = (n + sampled_chunk - 1) / sampled_chunk;
   Vector sums(chunks);
   const auto body = [&](Index task, int) {
-    const Index begin = task * chunk, rows = std::min(chunk, n - begin);
+    const Index begin = task * sampled_chunk, rows = std::min(sampled_chunk, n - begin);
     auto left = left_.segment(begin, rows).array();
     for (Index j = first; j < first + count; ++j)
       left -= storage_.col(j).segment(begin, rows).array().square();

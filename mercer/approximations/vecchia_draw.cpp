@@ -13,7 +13,7 @@
 namespace mercer::approximations {
 namespace {
 
-constexpr Index rows_to_a_task = 64;
+constexpr Index draws_to_a_task = 64;
 constexpr Index rows_to_a_block = 8192;  // rows of G in memory at once
 
 /// The rows of G of one block, made in parallel.
@@ -25,12 +25,13 @@ class BlockOfRows {
   /// Returns the number of rows that needed a raised diagonal.
   Index make(const Neighbours& neighbours) {
     const Index count = neighbours.points;
-    const Index tasks = (count + rows_to_a_task - 1) / rows_to_a_task;
+    const Index tasks = (count + draws_to_a_task - 1) / draws_to_a_task;
     std::vector<Index> raised(static_cast<std::size_t>(tasks), 0);
     parallel_for(tasks, [&](Index task, int) {
       detail::PointSetProblem problem(kernel_, x_);
       Vector noise;
-      for (Index k = task * rows_to_a_task; k < std::min(count, (task + 1) * rows_to_a_task); ++k) {
+      for (Index k = task * draws_to_a_task; k < std::min(count, (task + 1) * draws_to_a_task);
+           ++k) {
         const Index i = neighbours.first + k;
         problem.gather(neighbours.of(i), i);
         noise.setConstant(problem.size(), s2_);

@@ -26,7 +26,7 @@ constexpr double epsilon = std::numeric_limits<double>::epsilon();
 enum class Space { functions, coefficients };
 
 /// What is remembered of one column besides its vectors; it moves with its slot.
-struct Column {
+struct KernelColumn {
   Index id = 0;          // column of y and alpha
   double objective = 0;  // P
   double gap = 0;        // P - D
@@ -88,8 +88,8 @@ class Descent {
   /// The sum of a column of work_, over ranks too.
   double sum(Index j) const { return dot(work_, j, ones_, 0); }
   void swap_slots(Index i, Index j);
-  Column& at(Index slot) { return columns_[static_cast<std::size_t>(slot)]; }
-  bool done(const Column& c) const { return c.relative_gap <= options_.tolerance; }
+  KernelColumn& at(Index slot) { return columns_[static_cast<std::size_t>(slot)]; }
+  bool done(const KernelColumn& c) const { return c.relative_gap <= options_.tolerance; }
   /// The gradient in the space of the method, and K times it.
   const Matrix& gradient() const { return space == Space::functions ? gamma_ : w_; }
   const Matrix& gradient_product() const { return space == Space::functions ? w_ : v_; }
@@ -108,7 +108,7 @@ class Descent {
   Matrix v_;          // K w; coefficients only
   Matrix work_;       // three numbers a row, of one column
   Matrix ones_;       // N x 1
-  std::vector<Column> columns_;
+  std::vector<KernelColumn> columns_;
   Vector row_, gap_row_;
   KernelCgResult result_;
 };
@@ -161,7 +161,7 @@ KernelCgResult Descent<Loss, space>::run() {
   }
   verify(true);
   while (active_ > 0) {
-    const Column& c = at(active_ - 1);
+    const KernelColumn& c = at(active_ - 1);
     retire(active_ - 1, !c.finite() ? StopReason::breakdown
                         : done(c)   ? StopReason::converged
                                     : rest);
@@ -209,7 +209,7 @@ void Descent<Loss, space>::choose_directions() {
   const Matrix& g = gradient();
   const Matrix& kg = gradient_product();
   for (Index slot = 0; slot < active_; ++slot) {
-    Column& c = at(slot);
+    KernelColumn& c = at(slot);
     // A direction that does not go down, <h, g> >= 0, is of no use: then from the gradient anew.
     const double along = c.eta > 0 ? c.eta * dot(h_, w_, slot) - dot(g, w_, slot) : 0.0;
     const bool fresh = !(c.eta > 0) || !(along < 0);
@@ -229,7 +229,7 @@ void Descent<Loss, space>::choose_directions() {
 template <class Loss, Space space>
 void Descent<Loss, space>::take_steps() {
   for (Index slot = 0; slot < active_; ++slot) {
-    Column& c = at(slot);
+    KernelColumn& c = at(slot);
     const double s = line_search(slot);
     ++c.iterations;
     c.stuck = !(s > 0) || !std::isfinite(s);
@@ -288,7 +288,7 @@ void Descent<Loss, space>::fill_gamma(Index first_slot, Index count) {
 template <class Loss, Space space>
 void Descent<Loss, space>::update_gradients(Index first, Index count) {
   fill_gamma(first, count);
-  const auto set_eta = [&](Column& c, double cross, double gg) {
+  const auto set_eta = [&](KernelColumn& c, double cross, double gg) {
     const double eta = (gg - cross) / c.gg;
     c.eta = std::isfinite(eta) ? std::max(eta, 0.0) : 0.0;
     c.gg = gg;
@@ -311,7 +311,7 @@ void Descent<Loss, space>::update_gradients(Index first, Index count) {
 
 template <class Loss, Space space>
 void Descent<Loss, space>::measure(Index slot) {
-  Column& c = at(slot);
+  KernelColumn& c = at(slot);
   const auto y = y_.col(c.id);
   for_chunks(n_, 1, [&](Index, Index first, Index rows) {
     for (Index i = first; i < first + rows; ++i) {
@@ -334,7 +334,7 @@ template <class Loss, Space space>
 void Descent<Loss, space>::verify(bool all) {
   Index first = active_;
   for (Index slot = active_ - 1; slot >= 0; --slot) {
-    const Column& c = at(slot);
+    const KernelColumn& c = at(slot);
     if (c.exact || !(all || done(c) || c.stuck || !c.finite())) continue;
     swap_slots(slot, --first);
   }
@@ -350,7 +350,7 @@ void Descent<Loss, space>::verify(bool all) {
 template <class Loss, Space space>
 void Descent<Loss, space>::look_at_progress() {
   for (Index slot = 0; slot < active_; ++slot) {
-    Column& c = at(slot);
+    KernelColumn& c = at(slot);
     if (!c.exact || c.iterations - c.seen_at < stagnation_window) continue;
     const bool lower = c.objective < c.seen_objective - 4 * epsilon * std::abs(c.objective);
     const bool closer = c.gap < 0.5 * c.seen_gap;
@@ -364,7 +364,7 @@ void Descent<Loss, space>::look_at_progress() {
 template <class Loss, Space space>
 void Descent<Loss, space>::retire_columns() {
   for (Index slot = active_ - 1; slot >= 0; --slot) {
-    const Column& c = at(slot);
+    const KernelColumn& c = at(slot);
     if (!c.exact) continue;
     if (!c.finite())
       retire(slot, StopReason::breakdown);
@@ -377,7 +377,7 @@ void Descent<Loss, space>::retire_columns() {
 
 template <class Loss, Space space>
 void Descent<Loss, space>::retire(Index slot, StopReason reason) {
-  const Column& c = at(slot);
+  const KernelColumn& c = at(slot);
   const auto id = static_cast<std::size_t>(c.id);
   result_.column_stops[id] = reason;
   result_.column_iterations[id] = c.iterations;
@@ -391,7 +391,7 @@ void Descent<Loss, space>::retire(Index slot, StopReason reason) {
 template <class Loss, Space space>
 bool Descent<Loss, space>::record_and_ask(int number) {
   double worst = 0;
-  for (const Column& c : columns_) {
+  for (const KernelColumn& c : columns_) {
     row_(c.id) = c.objective;
     gap_row_(c.id) = c.gap;
     worst = std::max(worst, c.relative_gap);

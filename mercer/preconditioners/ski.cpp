@@ -15,7 +15,7 @@ namespace {
 // 0.3, 1, 3: tolerance 0.1: 8 of 1868, 5 of 741, 6 of 400; 1e-2: 6 of 2310, 4 of 1110, 4 of 469;
 // 1e-3: 6 of 3279, 4 of 1584, 4 of 640. Outer steps are the dear ones where N is large.
 constexpr double default_tolerance = 1e-2;
-constexpr double typical_inner_products = 50;  // for the planner: a guess
+constexpr double typical_grid_products = 50;  // for the planner: a guess
 
 Built make_ski(const Target& target, const PreconditionerOptions& options) {
   const double tolerance = options.inner_tolerance.value_or(default_tolerance);
@@ -52,7 +52,7 @@ Cost ski_cost(Index n, Index d, const PreconditionerOptions&) {
           .peak_bytes = bytes + 16 * embedded,
           .kernel_values = std::max(grid, inputs),
           .build_flops = 10 * embedded * std::log2(embedded + 1) + 40 * points * inputs,
-          .apply_flops = typical_inner_products * (product + krylov::cg_flops(n, 1))};
+          .apply_flops = typical_grid_products * (product + krylov::cg_flops(n, 1))};
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace clusters_test {
 
 using testing::random_matrix;
 
@@ -91,5 +91,5 @@ TEST(Clusters, RefuseNoBlocksAndWrongScales) {
   EXPECT_THROW(clusters(Matrix::Ones(3, 2), Vector::Ones(3), 2), DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace clusters_test
 }  // namespace mercer::approximations

@@ -6,7 +6,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace grid_interpolation_test {
 
 using kernels::Kernel;
 using testing::random_matrix;
@@ -180,5 +180,5 @@ TEST(GridInterpolation, RefusesWithTheReason) {
   EXPECT_THROW(GridInterpolation(Kernel::parse("poly", 2), Matrix::Ones(3, 2)), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace grid_interpolation_test
 }  // namespace mercer::approximations

@@ -12,7 +12,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace landmarks_test {
 
 using testing::small_gp;
 
@@ -128,5 +128,5 @@ TEST(Landmarks, ScoresFromAFewPointsAreFromTheDefinition) {
   EXPECT_LE((scores - left.diagonal() / 0.1).norm(), 1e-10 * scores.norm());
 }
 
-}  // namespace
+}  // namespace landmarks_test
 }  // namespace mercer::approximations

@@ -10,7 +10,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace local_variance_test {
 
 using kernels::Kernel;
 using testing::random_matrix;
@@ -117,5 +117,5 @@ TEST(LocalVariance, RefusesWhatMakesNoSense) {
   EXPECT_THROW(LocalVariance(kernel, x, Vector::Ones(9), 5), DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace local_variance_test
 }  // namespace mercer::approximations

@@ -9,7 +9,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace neighbours_test {
 
 using kernels::Kernel;
 using testing::random_matrix;
@@ -205,5 +205,5 @@ TEST(Neighbours, FewPoints) {
   EXPECT_THROW(most_correlated({k, three, 0.1, &wrong}), DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace neighbours_test
 }  // namespace mercer::approximations

@@ -8,7 +8,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace nystrom_test {
 
 using testing::small_gp;
 
@@ -60,5 +60,5 @@ TEST(Nystrom, SameBitsOnAnyThreads) {
   }
 }
 
-}  // namespace
+}  // namespace nystrom_test
 }  // namespace mercer::approximations

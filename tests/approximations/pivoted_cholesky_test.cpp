@@ -9,7 +9,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace pivoted_cholesky_test {
 
 using testing::small_gp;
 
@@ -90,5 +90,5 @@ TEST(PivotedCholesky, OnePointAndARankAboveN) {
   EXPECT_THROW(pivoted_cholesky(gp.kernel_operator, {.rank = 0}), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace pivoted_cholesky_test
 }  // namespace mercer::approximations

@@ -10,7 +10,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace random_features_test {
 
 using kernels::Kernel;
 
@@ -161,5 +161,5 @@ TEST(RandomFeatures, RefuseWrongShapes) {
   EXPECT_THROW(features.evaluate(points(), wrong), DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace random_features_test
 }  // namespace mercer::approximations

@@ -9,7 +9,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace randomized_svd_test {
 
 using testing::small_gp;
 
@@ -90,5 +90,5 @@ TEST(RandomizedSvd, SameBitsOnAnyThreads) {
   EXPECT_TRUE(testing::same_bits(factors[0], factors[1]));
 }
 
-}  // namespace
+}  // namespace randomized_svd_test
 }  // namespace mercer::approximations

@@ -10,7 +10,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace rpcholesky_test {
 
 using testing::small_gp;
 
@@ -192,5 +192,5 @@ TEST(RpCholesky, WeightsScaleTheKernel) {
   EXPECT_THROW(RpCholesky(gp.kernel_operator, {.weights = Vector::Ones(3)}), DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace rpcholesky_test
 }  // namespace mercer::approximations

@@ -13,7 +13,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace vecchia_draw_test {
 
 using kernels::Kernel;
 
@@ -183,5 +183,5 @@ TEST(VecchiaDraw, EqualPointsAndFewPoints) {
   EXPECT_THROW(vecchia_draw(k, same, 0.1, {.neighbours = 0}), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace vecchia_draw_test
 }  // namespace mercer::approximations

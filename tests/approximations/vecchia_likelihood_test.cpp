@@ -12,7 +12,7 @@
 #include "tests/testing/reference_kernel_operator.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace vecchia_likelihood_test {
 
 struct Case {
   kernels::Kernel kernel;
@@ -153,5 +153,5 @@ TEST(InverseTrace, IsTheDenseTraceOfTheFactor) {
   EXPECT_NEAR(trace(kernel.num_parameters()), inverse.diagonal().dot(slope), 1e-9);
 }
 
-}  // namespace
+}  // namespace vecchia_likelihood_test
 }  // namespace mercer::approximations

@@ -11,7 +11,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::approximations {
-namespace {
+namespace vecchia_test {
 
 using testing::random_matrix;
 using testing::small_gp;
@@ -131,5 +131,5 @@ TEST(Vecchia, NoNeighboursIsTheDiagonal) {
   EXPECT_THROW(Vecchia(gp.kernel_operator, 0.1, Matrix(3, 2)), DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace vecchia_test
 }  // namespace mercer::approximations

@@ -11,7 +11,7 @@
 #include "mercer/preconditioners/preconditioner_info.hpp"
 
 namespace mercer::cli {
-namespace {
+namespace arguments_test {
 
 // A registry that is filled at run time.
 std::vector<std::string>& dummy_names() {
@@ -180,5 +180,5 @@ TEST(Preconditioners, EveryOptionHasItsTakers) {
   EXPECT_EQ(asked, listed);
 }
 
-}  // namespace
+}  // namespace arguments_test
 }  // namespace mercer::cli

@@ -15,7 +15,7 @@
 #include "mercer/training/search.hpp"
 
 namespace mercer::cli {
-namespace {
+namespace registries_test {
 
 std::string output_of(int (*verb)(const Words&), const Words& words) {
   ::testing::internal::CaptureStdout();
@@ -119,5 +119,5 @@ TEST_F(Registries, DummySolversAndPreconditionersAreOptions) {
   EXPECT_EQ(record["preconditioner"], "dummy-preconditioner");
 }
 
-}  // namespace
+}  // namespace registries_test
 }  // namespace mercer::cli

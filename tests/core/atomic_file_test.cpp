@@ -11,7 +11,7 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer {
-namespace {
+namespace atomic_file_test {
 
 namespace fs = std::filesystem;
 
@@ -90,5 +90,5 @@ TEST_F(AtomicFileTest, SaysWhyItCannotBeWritten) {
   EXPECT_THROW(AtomicFile(folder_.string()), IoError);
 }
 
-}  // namespace
+}  // namespace atomic_file_test
 }  // namespace mercer

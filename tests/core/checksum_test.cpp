@@ -5,7 +5,7 @@
 #include <string>
 
 namespace mercer {
-namespace {
+namespace checksum_test {
 
 TEST(Crc32, IsTheOneOfTheStandards) {
   const std::string digits = "123456789";
@@ -37,5 +37,5 @@ TEST(Fingerprint, ChangesWithEveryBit) {
     }
 }
 
-}  // namespace
+}  // namespace checksum_test
 }  // namespace mercer

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace mercer {
-namespace {
+namespace error_test {
 
 TEST(Error, ADimensionMismatchNamesBothThingsAndBothValues) {
   const DimensionMismatch error("cg: rows of b", 3, "size of A", 4);
@@ -21,5 +21,5 @@ TEST(Error, TheFamilyIsCaughtByItsBase) {
   }
 }
 
-}  // namespace
+}  // namespace error_test
 }  // namespace mercer

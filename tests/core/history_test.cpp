@@ -5,7 +5,7 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer {
-namespace {
+namespace history_test {
 
 TEST(History, KeepsRowsInOrder) {
   History history(2);
@@ -34,5 +34,5 @@ TEST(StopReasonText, IsWhatTheJsonSays) {
   EXPECT_EQ(to_string(StopReason::interrupted), "interrupted");
 }
 
-}  // namespace
+}  // namespace history_test
 }  // namespace mercer

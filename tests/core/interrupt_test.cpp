@@ -7,7 +7,7 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer {
-namespace {
+namespace interrupt_test {
 
 TEST(Interrupt, ASignalSetsTheFlag) {
   for (const int signal : {SIGINT, SIGTERM}) {
@@ -47,5 +47,5 @@ TEST(InterruptDeathTest, TheSecondSignalEndsTheProgram) {
       ::testing::ExitedWithCode(130), "");
 }
 
-}  // namespace
+}  // namespace interrupt_test
 }  // namespace mercer

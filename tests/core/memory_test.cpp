@@ -8,7 +8,7 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer {
-namespace {
+namespace memory_test {
 
 TEST(ParseBytes, ReadsUnitsAsPowersOf1024) {
   EXPECT_EQ(parse_bytes("4096"), 4096U);
@@ -60,5 +60,5 @@ TEST(Memory, ALimitOnAddressSpaceIsSeen) {
   EXPECT_LT(*left, std::uint64_t{1} << 50U);
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace mercer

@@ -8,7 +8,7 @@
 #include "mercer/core/options_json.hpp"
 
 namespace mercer {
-namespace {
+namespace options_test {
 
 std::vector<std::string> colours() { return {"red", "green"}; }
 
@@ -146,5 +146,5 @@ TEST(Options, JsonMayLeaveOutListsOfOneAndWriteBytesAsText) {
   EXPECT_EQ(memory, 2048);
 }
 
-}  // namespace
+}  // namespace options_test
 }  // namespace mercer

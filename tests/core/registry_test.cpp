@@ -5,7 +5,7 @@
 #include <optional>
 
 namespace mercer {
-namespace {
+namespace registry_test {
 
 struct Shape {
   std::string_view name;
@@ -84,5 +84,5 @@ TEST(Registry, RefusesASecondEntryOfOneNameAndEntriesWithoutWords) {
   EXPECT_EQ(registry.all().size(), 2U);
 }
 
-}  // namespace
+}  // namespace registry_test
 }  // namespace mercer

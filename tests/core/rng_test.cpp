@@ -9,7 +9,7 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer {
-namespace {
+namespace rng_test {
 
 // From an independent implementation in Python, itself checked against the known answers that
 // Random123 publishes (philox4x32-10, counter and key all zeros and all ones).
@@ -114,5 +114,5 @@ TEST(Rng, FillsMatricesColumnByColumn) {
   EXPECT_TRUE((filled.array().abs() == 1.0).all());
 }
 
-}  // namespace
+}  // namespace rng_test
 }  // namespace mercer

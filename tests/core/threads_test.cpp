@@ -10,7 +10,7 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer {
-namespace {
+namespace threads_test {
 
 class Threads : public ::testing::Test {
  protected:
@@ -84,5 +84,5 @@ TEST_F(Threads, CountMustBePositive) {
   EXPECT_GE(num_threads(), 1);
 }
 
-}  // namespace
+}  // namespace threads_test
 }  // namespace mercer

@@ -9,7 +9,7 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer::data {
-namespace {
+namespace array_file_test {
 
 std::vector<unsigned char> bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -79,5 +79,5 @@ TEST_F(ArrayFileTest, OtherKindsAndOtherFilesAreRefused) {
   EXPECT_THROW(read_array_file(::testing::TempDir(), "model"), IoError);
 }
 
-}  // namespace
+}  // namespace array_file_test
 }  // namespace mercer::data

@@ -8,7 +8,7 @@
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
-namespace {
+namespace csv_reader_test {
 
 using testing::csv;
 using testing::expect_contains;
@@ -303,5 +303,5 @@ TEST(CsvReader, ADashIsStandardInput) {
   }
 }
 
-}  // namespace
+}  // namespace csv_reader_test
 }  // namespace mercer::data

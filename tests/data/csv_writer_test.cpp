@@ -14,7 +14,7 @@
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
-namespace {
+namespace csv_writer_test {
 
 using testing::expect_contains;
 using testing::message_of;
@@ -193,5 +193,5 @@ TEST(CsvWriter, CtrlCEndsALongFile) {
   EXPECT_EQ(folder.count(), 0U);
 }
 
-}  // namespace
+}  // namespace csv_writer_test
 }  // namespace mercer::data

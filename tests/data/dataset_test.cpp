@@ -7,7 +7,7 @@
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
-namespace {
+namespace dataset_test {
 
 using testing::csv;
 using testing::expect_contains;
@@ -283,5 +283,5 @@ TEST(Dataset, RowsOfItAreADataSetOfTheirOwn) {
   EXPECT_THROW(take_rows(all, std::vector<Index>{4}), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace dataset_test
 }  // namespace mercer::data

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace mercer::data {
-namespace {
+namespace equal_rows_test {
 
 TEST(EqualRows, EveryRowFindsTheFirstOfItsKind) {
   const Matrix x{{1, 2}, {1, 3}, {1, 2}, {0.0, 2}, {-0.0, 2}, {1, 3}, {1, 2}};
@@ -17,5 +17,5 @@ TEST(EqualRows, OneDigitTellsRowsApart) {
   EXPECT_EQ(first_equal_rows(x)[2], 2);
 }
 
-}  // namespace
+}  // namespace equal_rows_test
 }  // namespace mercer::data

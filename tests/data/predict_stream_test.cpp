@@ -4,7 +4,7 @@
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
-namespace {
+namespace predict_stream_test {
 
 using testing::csv;
 using testing::expect_contains;
@@ -159,5 +159,5 @@ TEST(PredictStream, TenThousandColumns) {
   for (Index j = 0; j < 10000; ++j) ASSERT_EQ(rows.inputs(0, j), static_cast<double>(j));
 }
 
-}  // namespace
+}  // namespace predict_stream_test
 }  // namespace mercer::data

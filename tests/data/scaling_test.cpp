@@ -7,7 +7,7 @@
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
-namespace {
+namespace scaling_test {
 
 using testing::message_of;
 
@@ -100,5 +100,5 @@ TEST(Scaling, JsonRoundTripAndRefusals) {
     message_of<ModelFileError>([&] { (void)nlohmann::json::parse(bad).get<Scaling>(); });
 }
 
-}  // namespace
+}  // namespace scaling_test
 }  // namespace mercer::data

@@ -5,7 +5,7 @@
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
-namespace {
+namespace schema_test {
 
 using nlohmann::json;
 using testing::expect_contains;
@@ -65,5 +65,5 @@ TEST(Schema, HostileJsonIsRefused) {
   expect_contains(refused(bad), {"'colour' has no levels"});
 }
 
-}  // namespace
+}  // namespace schema_test
 }  // namespace mercer::data

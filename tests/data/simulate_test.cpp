@@ -6,7 +6,7 @@
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
-namespace {
+namespace simulate_test {
 
 using testing::message_of;
 
@@ -77,5 +77,5 @@ TEST(Simulate, GridWithHolesIsAGridInTwoParts) {
   message_of<InvalidArgument>([] { grid_with_holes({.rows = 1, .columns = 1, .holes = 1}); });
 }
 
-}  // namespace
+}  // namespace simulate_test
 }  // namespace mercer::data

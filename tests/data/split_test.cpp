@@ -5,7 +5,7 @@
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
-namespace {
+namespace split_test {
 
 using testing::message_of;
 
@@ -57,5 +57,5 @@ TEST(Split, TakeRows) {
   message_of<InvalidArgument>([&] { take_rows(ConstMatrixView(x), bad); });
 }
 
-}  // namespace
+}  // namespace split_test
 }  // namespace mercer::data

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace mercer::data {
-namespace {
+namespace text_test {
 
 Cell kind(std::string_view text) {
   double value = 0;
@@ -69,5 +69,5 @@ TEST(Text, UnknownColumnNamesTheCloseOnes) {
   EXPECT_EQ(unknown_column("zzz", {"age"}).find("did you mean"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace text_test
 }  // namespace mercer::data

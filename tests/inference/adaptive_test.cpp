@@ -8,7 +8,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace adaptive_test {
 
 using testing::small_gp;
 using testing::SmallGp;
@@ -133,5 +133,5 @@ TEST(Adaptive, PredictsTheIterationsOfALowRankPart) {
   }
 }
 
-}  // namespace
+}  // namespace adaptive_test
 }  // namespace mercer::inference

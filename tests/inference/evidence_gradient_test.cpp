@@ -9,7 +9,7 @@
 #include "mercer/core/threads.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace evidence_gradient_test {
 
 Observations make_data(Index n, Index d) {
   Observations out{Matrix(n, d), Vector(n)};
@@ -160,5 +160,5 @@ TEST(EvidenceGradient, RefusesWhatItCannotDo) {
   EXPECT_THROW(probe_kind("hutchinson"), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace evidence_gradient_test
 }  // namespace mercer::inference

@@ -11,7 +11,7 @@
 #include "mercer/core/threads.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace exact_evidence_test {
 
 Observations small_data(Index n, Index d) {
   Observations out{Matrix(n, d), Vector(n)};
@@ -136,5 +136,5 @@ TEST(MeanFunction, NamesGoInAndOut) {
   EXPECT_THROW(mean_kind("quadratic"), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace exact_evidence_test
 }  // namespace mercer::inference

@@ -13,7 +13,7 @@
 #include "tests/testing/laplace_problems.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace laplace_mean_test {
 
 constexpr MeanKind kMeans[] = {MeanKind::constant, MeanKind::linear};
 
@@ -215,5 +215,5 @@ TEST(LaplaceMeanBySolves, TheMeanOfManyEstimatesIsTheExactGradient) {
   }
 }
 
-}  // namespace
+}  // namespace laplace_mean_test
 }  // namespace mercer::inference

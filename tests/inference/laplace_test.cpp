@@ -12,7 +12,7 @@
 #include "tests/testing/laplace_problems.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace laplace_test {
 
 using testing::likelihood_names;
 
@@ -339,5 +339,5 @@ TEST(Laplace, ShapesThatDoNotAgreeAreRefused) {
   EXPECT_THROW(find_mode(problem, data, system, {}, {}), DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace laplace_test
 }  // namespace mercer::inference

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace mercer::inference {
-namespace {
+namespace likelihood_value_test {
 
 TEST(LikelihoodValue, TheIntervalIsStudentsOfTheProbesWithWhatWasNotSolved) {
   LogDeterminant log_det;
@@ -24,5 +24,5 @@ TEST(LikelihoodValue, TheIntervalIsStudentsOfTheProbesWithWhatWasNotSolved) {
   EXPECT_NEAR(loosely_solved.high - exactly_solved.high, 0.75, 1e-12);
 }
 
-}  // namespace
+}  // namespace likelihood_value_test
 }  // namespace mercer::inference

@@ -10,7 +10,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace log_determinant_test {
 
 double dense_log_det(const Matrix& a) {
   return 2 * Matrix(Eigen::LLT<Matrix>(a).matrixL()).diagonal().array().log().sum();
@@ -129,5 +129,5 @@ TEST(LogDeterminant, ALooseSolveSaysSo) {
   EXPECT_GE(loose.value, tight.value);
 }
 
-}  // namespace
+}  // namespace log_determinant_test
 }  // namespace mercer::inference

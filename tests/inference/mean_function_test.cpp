@@ -7,7 +7,7 @@
 #include "mercer/inference/exact/exact_evidence.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace mean_function_test {
 
 Matrix normal(Index n, Index d) {
   Matrix x(n, d);
@@ -54,5 +54,5 @@ TEST(MeanFunction, EvidenceKnowsOnlyTheSpan) {
   EXPECT_NEAR(exact_evidence(problem, {x, y}, false).value, first, 1e-9);
 }
 
-}  // namespace
+}  // namespace mean_function_test
 }  // namespace mercer::inference

@@ -10,7 +10,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace pathwise_test {
 
 using testing::random_matrix;
 using testing::same_bits;
@@ -132,5 +132,5 @@ TEST(Pathwise, KernelsWithoutFeaturesAreRefusedWithTheReason) {
   EXPECT_THROW(posterior.draws({.count = 0}), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace pathwise_test
 }  // namespace mercer::inference

@@ -10,7 +10,7 @@
 #include "tests/testing/laplace_problems.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace registry_test {
 
 struct Case {
   std::string method, likelihood;
@@ -227,5 +227,5 @@ TEST(InferenceMethods, RefuseWithAReason) {
   EXPECT_EQ(posterior_method(problem, rows, "cg"), "laplace-solves");
 }
 
-}  // namespace
+}  // namespace registry_test
 }  // namespace mercer::inference

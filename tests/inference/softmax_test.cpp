@@ -14,7 +14,7 @@
 #include "tests/testing/laplace_problems.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace softmax_test {
 
 Observations make_data(Index n, Index classes) {
   Observations out{Matrix(n, 2), Matrix(n, classes), Vector::Zero(classes)};
@@ -314,5 +314,5 @@ TEST(Softmax, FlopsAndBytesGrowWithTheFunctions) {
   EXPECT_LT(exact_laplace_bytes(100, {10, true}), 8.0 * 1000 * 1000);
 }
 
-}  // namespace
+}  // namespace softmax_test
 }  // namespace mercer::inference

@@ -9,7 +9,7 @@
 #include "mercer/core/rng.hpp"
 
 namespace mercer::inference {
-namespace {
+namespace system_test {
 
 struct Small {
   kernels::Kernel kernel = kernels::Kernel::parse("matern32:iso", 2);
@@ -142,5 +142,5 @@ TEST(RegularizedSystem, NoiseMustBePositive) {
                DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace system_test
 }  // namespace mercer::inference

@@ -6,7 +6,7 @@
 #include "mercer/kernels/kernel.hpp"
 
 namespace mercer::kernels {
-namespace {
+namespace grammar_test {
 
 std::string error_of(const char* text) {
   try {
@@ -89,5 +89,5 @@ TEST(Grammar, ErrorsSayWhatAndWhere) {
   EXPECT_NE(error_of(std::string(200, '(').c_str()).find("nested too deeply"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace grammar_test
 }  // namespace mercer::kernels

@@ -8,7 +8,7 @@
 #include "mercer/kernels/kernel.hpp"
 
 namespace mercer::kernels {
-namespace {
+namespace inputs_test {
 
 /// x, y, a categorical column of three levels, and a name that needs quotes.
 InputNames names() {
@@ -170,5 +170,5 @@ TEST(NamedInputs, ATreeMadeByHandIsChecked) {
   EXPECT_EQ(Kernel(node, 3).num_parameters(), 2);
 }
 
-}  // namespace
+}  // namespace inputs_test
 }  // namespace mercer::kernels

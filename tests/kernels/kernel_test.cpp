@@ -11,7 +11,7 @@
 #include "mercer/core/rng.hpp"
 
 namespace mercer::kernels {
-namespace {
+namespace kernel_test {
 
 // Every leaf, isotropic and ARD, and a few expressions.
 std::vector<std::string> all_expressions() {
@@ -163,5 +163,5 @@ TEST(Kernel, LengthscalesMustFitTheInputs) {
   EXPECT_THROW(iso.set_lengthscales({1.0, 2.0, 3.0}), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace kernel_test
 }  // namespace mercer::kernels

@@ -17,7 +17,7 @@
 #include "tests/testing/closed_forms.hpp"
 
 namespace mercer::kernels {
-namespace {
+namespace leaf_test {
 
 using testing::closed_form;
 using testing::Long;
@@ -244,5 +244,5 @@ TEST(Leaves, ClosedFormsAreOfRegisteredLeaves) {
   for (const auto& form : testing::kClosedForms) EXPECT_NO_THROW(leaf_info(form.name));
 }
 
-}  // namespace
+}  // namespace leaf_test
 }  // namespace mercer::kernels

@@ -11,7 +11,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::krylov {
-namespace {
+namespace cg_test {
 
 using linalg::DenseOperator;
 using testing::ColumnwiseOperator;
@@ -233,5 +233,5 @@ TEST(Cg, NoColumnsAreNoWork) {
   EXPECT_TRUE(cg(DenseOperator(Matrix::Identity(3, 3)), Matrix(3, 0), x).converged());
 }
 
-}  // namespace
+}  // namespace cg_test
 }  // namespace mercer::krylov

@@ -11,7 +11,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::krylov {
-namespace {
+namespace fcg_test {
 
 using linalg::DenseOperator;
 using testing::random_matrix;
@@ -126,5 +126,5 @@ TEST(Fcg, RefusesOptionsOfOtherSolvers) {
   EXPECT_THROW(cg(a, b, x, {.window_restarts = true}), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace fcg_test
 }  // namespace mercer::krylov

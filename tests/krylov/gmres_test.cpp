@@ -10,7 +10,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::krylov {
-namespace {
+namespace gmres_test {
 
 using linalg::DenseOperator;
 using testing::random_matrix;
@@ -217,5 +217,5 @@ TEST(Gmres, RefusesOptionsOfOtherSolvers) {
   EXPECT_THROW(cg(a, b, x, {.restart = 5}), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace gmres_test
 }  // namespace mercer::krylov

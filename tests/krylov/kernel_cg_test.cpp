@@ -14,7 +14,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::krylov {
-namespace {
+namespace kernel_cg_test {
 
 using linalg::DenseOperator;
 using testing::ColumnwiseOperator;
@@ -419,5 +419,5 @@ TEST(KernelCg, RefusesWhatItCannotUse) {
   EXPECT_TRUE(kernel_cg(k, squares(1), Matrix(3, 0), none).converged());
 }
 
-}  // namespace
+}  // namespace kernel_cg_test
 }  // namespace mercer::krylov

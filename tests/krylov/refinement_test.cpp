@@ -6,7 +6,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::krylov {
-namespace {
+namespace refinement_test {
 
 using linalg::DenseOperator;
 using testing::random_matrix;
@@ -109,5 +109,5 @@ TEST(SolveMixed, AWrongStandInIsNeverCalledConverged) {
   EXPECT_LE((b - a * x).norm(), 1.1e-8 * b.norm());
 }
 
-}  // namespace
+}  // namespace refinement_test
 }  // namespace mercer::krylov

@@ -14,7 +14,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::krylov {
-namespace {
+namespace registry_test {
 
 using linalg::DenseOperator;
 using testing::random_matrix;
@@ -393,5 +393,5 @@ TEST(SolverRegistry, NamesWhatThereIs) {
   }
 }
 
-}  // namespace
+}  // namespace registry_test
 }  // namespace mercer::krylov

@@ -8,7 +8,7 @@
 #include "tests/likelihoods/brute_force.hpp"
 
 namespace mercer::likelihoods {
-namespace {
+namespace bernoulli_test {
 
 using Digits = boost::multiprecision::cpp_bin_float_100;
 
@@ -110,5 +110,5 @@ TEST(Bernoulli, ClassesAreMirrorImages) {
   }
 }
 
-}  // namespace
+}  // namespace bernoulli_test
 }  // namespace mercer::likelihoods

@@ -6,7 +6,7 @@
 #include "tests/likelihoods/brute_force.hpp"
 
 namespace mercer::likelihoods {
-namespace {
+namespace counts_test {
 
 std::unique_ptr<Likelihood> negative_binomial(double r) {
   auto likelihood = make("negative-binomial");
@@ -115,5 +115,5 @@ TEST(NegativeBinomial, DispersionStaysExactWhateverItIs) {
       }
 }
 
-}  // namespace
+}  // namespace counts_test
 }  // namespace mercer::likelihoods

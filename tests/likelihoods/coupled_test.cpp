@@ -11,7 +11,7 @@
 #include "tests/likelihoods/brute_force.hpp"
 
 namespace mercer::likelihoods {
-namespace {
+namespace coupled_test {
 
 Matrix curvature(const Vector& w) { return Matrix(w.asDiagonal()) - w * w.transpose() / w.sum(); }
 
@@ -243,5 +243,5 @@ TEST(Softmax, TwoClassesAreTheLogitOfTheirDifference) {
   }
 }
 
-}  // namespace
+}  // namespace coupled_test
 }  // namespace mercer::likelihoods

@@ -11,7 +11,7 @@
 #include "tests/likelihoods/brute_force.hpp"
 
 namespace mercer::likelihoods {
-namespace {
+namespace likelihood_test {
 
 using testing::brute_average;
 using testing::brute_log_predictive;
@@ -105,5 +105,5 @@ TEST(Special, StirlingErrorsJoinTheirSeries) {
   EXPECT_NEAR(detail::digamma_error(1), 0.57721566490153286 - 0.5, 1e-15);
 }
 
-}  // namespace
+}  // namespace likelihood_test
 }  // namespace mercer::likelihoods

@@ -10,7 +10,7 @@
 #include "tests/likelihoods/brute_force.hpp"
 
 namespace mercer::likelihoods {
-namespace {
+namespace registry_test {
 
 using testing::brute_average;
 using testing::brute_log_predictive;
@@ -371,5 +371,5 @@ TEST(LikelihoodRegistry, NamesAndSummariesDiffer) {
   }
 }
 
-}  // namespace
+}  // namespace registry_test
 }  // namespace mercer::likelihoods

@@ -8,7 +8,7 @@
 #include "tests/likelihoods/brute_force.hpp"
 
 namespace mercer::likelihoods {
-namespace {
+namespace student_t_test {
 
 std::unique_ptr<Likelihood> student_t(const std::string& df, double scale) {
   auto likelihood = make("student-t:df=" + df);
@@ -110,5 +110,5 @@ TEST(StudentT, DegreesOfFreedomAreRead) {
     EXPECT_THROW(make(std::string("student-t:") + text), InvalidArgument) << text;
 }
 
-}  // namespace
+}  // namespace student_t_test
 }  // namespace mercer::likelihoods

@@ -12,7 +12,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::linalg {
-namespace {
+namespace blas_test {
 
 using testing::random_matrix;
 using testing::same_bits;
@@ -204,5 +204,5 @@ TEST(Blas, RunsTheKernelsOfTheMachine) {
 #endif
 }
 
-}  // namespace
+}  // namespace blas_test
 }  // namespace mercer::linalg

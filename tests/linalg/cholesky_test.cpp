@@ -11,7 +11,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::linalg {
-namespace {
+namespace cholesky_test {
 
 using testing::random_matrix;
 using testing::same_bits;
@@ -115,5 +115,5 @@ TEST(Cholesky, OfNothingIsNothing) {
   EXPECT_EQ(cholesky.log_det(), 0.0);
 }
 
-}  // namespace
+}  // namespace cholesky_test
 }  // namespace mercer::linalg

@@ -9,7 +9,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::linalg {
-namespace {
+namespace diagonal_test {
 
 using testing::random_matrix;
 
@@ -52,5 +52,5 @@ TEST(Diagonal, SaysWhatItCannotBe) {
   EXPECT_NO_THROW(Diagonal(1.0).require_size(3, "a"));
 }
 
-}  // namespace
+}  // namespace diagonal_test
 }  // namespace mercer::linalg

@@ -5,7 +5,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::linalg {
-namespace {
+namespace small_test {
 
 using testing::random_matrix;
 
@@ -49,5 +49,5 @@ void check_products(double tolerance) {
 TEST(Small, ProductsInDouble) { check_products<double>(1e-15); }
 TEST(Small, ProductsInFloat) { check_products<float>(1e-6); }
 
-}  // namespace
+}  // namespace small_test
 }  // namespace mercer::linalg

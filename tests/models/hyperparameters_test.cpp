@@ -5,7 +5,7 @@
 #include "mercer/models/input_names.hpp"
 
 namespace mercer::models {
-namespace {
+namespace hyperparameters_test {
 
 TEST(Hyperparameters, AreGivenInBothUnits) {
   auto kernel = kernels::Kernel::parse("rbf + periodic", 2);
@@ -53,5 +53,5 @@ TEST(InputNames, AreColumnsLevelsAndWholeCategories) {
   EXPECT_EQ(inputs("rbf(colour=red)"), (std::vector<Index>{2}));
 }
 
-}  // namespace
+}  // namespace hyperparameters_test
 }  // namespace mercer::models

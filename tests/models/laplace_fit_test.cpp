@@ -11,7 +11,7 @@
 #include "mercer/models/fit.hpp"
 
 namespace mercer::models {
-namespace {
+namespace laplace_fit_test {
 
 std::string temporary(const std::string& name) {
   return (std::filesystem::temp_directory_path() / ("laplace_fit_test_" + name)).string();
@@ -459,5 +459,5 @@ TEST(LaplaceFit, AClassWithOneMemberIsLearnedAndSaid) {
   EXPECT_TRUE(Predictor(fit.model, {}).predict(data.inputs).probabilities.allFinite());
 }
 
-}  // namespace
+}  // namespace laplace_fit_test
 }  // namespace mercer::models

@@ -13,7 +13,7 @@
 #include "mercer/models/scaled_data.hpp"
 
 namespace mercer::models {
-namespace {
+namespace merging_test {
 
 // Groups of one to four rows with equal inputs, in mixed order; counts when asked for.
 data::Dataset repeated_data(Index n, bool with_counts = false) {
@@ -219,5 +219,5 @@ TEST(NoiseColumns, CountInPredictions) {
   EXPECT_NEAR(std::pow(p.sd_obs(0), 2), std::pow(p.latent_sd(0), 2) + s2 / 4 + 0.3, 1e-12);
 }
 
-}  // namespace
+}  // namespace merging_test
 }  // namespace mercer::models

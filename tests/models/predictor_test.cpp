@@ -10,7 +10,7 @@
 #include "mercer/models/fit.hpp"
 
 namespace mercer::models {
-namespace {
+namespace predictor_test {
 
 constexpr int kClasses = 3;
 
@@ -159,5 +159,5 @@ TEST(PredictorOfNumbers, HasNoSpreadWithoutVariances) {
   }
 }
 
-}  // namespace
+}  // namespace predictor_test
 }  // namespace mercer::models

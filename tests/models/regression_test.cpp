@@ -16,7 +16,7 @@
 #include "mercer/studies/simulate.hpp"
 
 namespace mercer::models {
-namespace {
+namespace regression_test {
 
 using inference::MeanKind;
 using inference::Problem;
@@ -347,5 +347,5 @@ TEST(Regression, DamagedModelsAreRefusedAtEveryByte) {
   std::filesystem::remove(path);
 }
 
-}  // namespace
+}  // namespace regression_test
 }  // namespace mercer::models

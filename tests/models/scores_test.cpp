@@ -8,7 +8,7 @@
 #include "mercer/core/rng.hpp"
 
 namespace mercer::models {
-namespace {
+namespace scores_test {
 
 TEST(Scores, HandComputed) {
   ScoreKeeper keeper;
@@ -60,5 +60,5 @@ TEST(Scores, ATargetThatDoesNotVaryHasNoStandardisedError) {
   EXPECT_FALSE(constant.scores().smse.has_value());
 }
 
-}  // namespace
+}  // namespace scores_test
 }  // namespace mercer::models

@@ -13,7 +13,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::models {
-namespace {
+namespace softmax_fit_test {
 
 using testing::same_bits;
 using testing::WithThreads;
@@ -274,5 +274,5 @@ TEST(SoftmaxFit, FactorsThatDoNotFitAreNotTaken) {
   EXPECT_EQ(Predictor(model, tight).plan().system.solver, "cholesky");
 }
 
-}  // namespace
+}  // namespace softmax_fit_test
 }  // namespace mercer::models

@@ -11,7 +11,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::models {
-namespace {
+namespace variance_methods_test {
 
 using testing::random_matrix;
 using testing::same_bits;
@@ -288,5 +288,5 @@ TEST(RowSample, EveryRowIsAsLikely) {
   for (const int count : counts) EXPECT_NEAR(count, 400, 90);
 }
 
-}  // namespace
+}  // namespace variance_methods_test
 }  // namespace mercer::models

@@ -10,7 +10,7 @@
 #include "mercer/models/fit.hpp"
 
 namespace mercer::models {
-namespace {
+namespace variance_rounding_test {
 
 using Real = long double;
 using RealMatrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;
@@ -112,5 +112,5 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{Shape::matern32, 300, 1.0, 1e-2, "linear", "cg"},
                       Case{Shape::rbf, 120, 3.0, 1e-4, "zero", "cg"}));
 
-}  // namespace
+}  // namespace variance_rounding_test
 }  // namespace mercer::models

@@ -7,7 +7,7 @@
 #include "tests/operators/reference.hpp"
 
 namespace mercer::operators {
-namespace {
+namespace gradient_test {
 
 using testing::all_kernels;
 using testing::expect_close;
@@ -102,5 +102,5 @@ TEST(WeightedGradient, RefusesWrongShapes) {
   EXPECT_THROW(weighted_gradient(kernel, x, Matrix::Ones(4, 4), wrong), DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace gradient_test
 }  // namespace mercer::operators

@@ -8,7 +8,7 @@
 #include "tests/operators/reference.hpp"
 
 namespace mercer::operators {
-namespace {
+namespace inputs_test {
 
 using testing::random_matrix;
 using testing::reference_matrix;
@@ -94,5 +94,5 @@ TEST(SomeInputs, AProductOverDisjointInputsIsTheElementwiseProduct) {
   EXPECT_LE((both - space.cwiseProduct(time)).cwiseAbs().maxCoeff(), 1e-15);
 }
 
-}  // namespace
+}  // namespace inputs_test
 }  // namespace mercer::operators

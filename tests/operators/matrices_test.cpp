@@ -6,7 +6,7 @@
 #include "tests/operators/reference.hpp"
 
 namespace mercer::operators {
-namespace {
+namespace matrices_test {
 
 using testing::all_kernels;
 using testing::random_matrix;
@@ -140,5 +140,5 @@ TEST(Matrices, SameBitsForAnyNumberOfThreads) {
   set_num_threads(before);
 }
 
-}  // namespace
+}  // namespace matrices_test
 }  // namespace mercer::operators

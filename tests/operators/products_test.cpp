@@ -9,7 +9,7 @@
 #include "tests/operators/reference.hpp"
 
 namespace mercer::operators {
-namespace {
+namespace products_test {
 
 using testing::all_kernels;
 using testing::random_matrix;
@@ -237,5 +237,5 @@ TEST(TiledProduct, CountsItsProducts) {
   EXPECT_EQ(op.products(), 6);
 }
 
-}  // namespace
+}  // namespace products_test
 }  // namespace mercer::operators

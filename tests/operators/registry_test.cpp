@@ -14,7 +14,7 @@
 #include "tests/operators/reference.hpp"
 
 namespace mercer::operators {
-namespace {
+namespace registry_test {
 
 using testing::expect_close;
 using testing::random_matrix;
@@ -256,5 +256,5 @@ TEST(OperatorRegistry, AnOperatorAddedAtRunTimeIsMadeUnlessItRefuses) {
   }
 }
 
-}  // namespace
+}  // namespace registry_test
 }  // namespace mercer::operators

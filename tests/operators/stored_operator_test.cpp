@@ -8,7 +8,7 @@
 #include "tests/operators/reference.hpp"
 
 namespace mercer::operators {
-namespace {
+namespace stored_operator_test {
 
 using testing::random_matrix;
 using testing::some_kernel;
@@ -38,5 +38,5 @@ TEST(Cost, FormulasAndMeasurement) {
   EXPECT_EQ(measure_seconds_per_pair(kernel, Matrix(0, 3), Precision::float32, 1), 0);
 }
 
-}  // namespace
+}  // namespace stored_operator_test
 }  // namespace mercer::operators

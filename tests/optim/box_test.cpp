@@ -7,7 +7,7 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer::optim {
-namespace {
+namespace box_test {
 
 Vector one(double x) { return Vector::Constant(1, x); }
 
@@ -55,5 +55,5 @@ TEST(Box, RefusesBoundsThatMakeNoSense) {
   EXPECT_THROW(Box(one(0), Vector::Ones(2)), DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace box_test
 }  // namespace mercer::optim

@@ -9,7 +9,7 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer::optim {
-namespace {
+namespace lbfgs_test {
 
 double rosenbrock(ConstVectorView x, VectorView g) {
   const double a = 1 - x(0), b = x(1) - x(0) * x(0);
@@ -210,5 +210,5 @@ TEST(Lbfgs, RefusesWhatItCannotStartFrom) {
                DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace lbfgs_test
 }  // namespace mercer::optim

@@ -8,7 +8,7 @@
 #include "mercer/core/rng.hpp"
 
 namespace mercer::optim {
-namespace {
+namespace quasi_newton_test {
 
 // The gradient of sum_i w_i (cosh(x_i - i) - 1), w_i = i + 1, with couplings; its minimum is at i.
 Vector slope(ConstVectorView x) {
@@ -131,5 +131,5 @@ TEST(QuasiNewton, BadInputIsRefused) {
                InvalidArgument);
 }
 
-}  // namespace
+}  // namespace quasi_newton_test
 }  // namespace mercer::optim

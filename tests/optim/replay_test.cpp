@@ -8,7 +8,7 @@
 #include "mercer/optim/lbfgs.hpp"
 
 namespace mercer::optim {
-namespace {
+namespace replay_test {
 
 /// Rosenbrock with a forbidden corner, so that the log holds a rejected point too.
 double live_function(ConstVectorView x, VectorView g) {
@@ -80,5 +80,5 @@ TEST(Replay, CallsBackAfterEachLiveEvaluationOnly) {
   EXPECT_EQ(calls, log.num_live());
 }
 
-}  // namespace
+}  // namespace replay_test
 }  // namespace mercer::optim

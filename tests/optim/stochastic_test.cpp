@@ -7,7 +7,7 @@
 #include "mercer/core/rng.hpp"
 
 namespace mercer::optim {
-namespace {
+namespace stochastic_test {
 
 // f = sum c_i (theta_i - 1)^2 / 2 with noise of this size in its gradient.
 NoisyObjective bowl(double noise) {
@@ -93,5 +93,5 @@ TEST(Stochastic, ResumesToTheSameBits) {
   EXPECT_EQ(descend(bowl(0.5), kept, {}, options).theta, whole.theta);
 }
 
-}  // namespace
+}  // namespace stochastic_test
 }  // namespace mercer::optim

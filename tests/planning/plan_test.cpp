@@ -11,7 +11,7 @@
 #include "mercer/operators/registry.hpp"
 
 namespace mercer::planning {
-namespace {
+namespace plan_test {
 
 Matrix points(Index n) {
   Matrix x(n, 3);
@@ -212,5 +212,5 @@ TEST(Plan, StaysInsideAnyBudgetForEveryLikelihood) {
   }
 }
 
-}  // namespace
+}  // namespace plan_test
 }  // namespace mercer::planning

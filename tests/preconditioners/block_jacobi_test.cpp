@@ -10,7 +10,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace block_jacobi_test {
 
 using testing::random_matrix;
 using testing::small_gp;
@@ -70,5 +70,5 @@ TEST(BlockJacobi, DefaultBlocksGrowLikeTheRootUpToFiveHundredPoints) {
   EXPECT_EQ(default_blocks(1000000), 2000);
 }
 
-}  // namespace
+}  // namespace block_jacobi_test
 }  // namespace mercer::preconditioners

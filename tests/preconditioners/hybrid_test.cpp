@@ -12,7 +12,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace hybrid_test {
 
 using testing::small_gp;
 
@@ -68,5 +68,5 @@ TEST(Hybrid, WithNothingLeftIsTheLowRankPart) {
   EXPECT_LE(iterations(gp, "hybrid", {.rank = 200}), 3);
 }
 
-}  // namespace
+}  // namespace hybrid_test
 }  // namespace mercer::preconditioners

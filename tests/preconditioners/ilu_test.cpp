@@ -11,7 +11,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace ilu_test {
 
 using testing::random_matrix;
 using testing::small_gp;
@@ -83,5 +83,5 @@ TEST(Ilu, SavesIterationsAtShortLengthscales) {
   EXPECT_THROW(IncompleteCholesky(gp.kernel_operator, gp.noise, -1), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace ilu_test
 }  // namespace mercer::preconditioners

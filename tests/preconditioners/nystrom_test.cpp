@@ -11,7 +11,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace nystrom_test {
 
 using testing::small_gp;
 
@@ -85,5 +85,5 @@ TEST(NystromPreconditioner, SavesIterations) {
     }
 }
 
-}  // namespace
+}  // namespace nystrom_test
 }  // namespace mercer::preconditioners

@@ -13,7 +13,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace pitc_test {
 
 using testing::random_matrix;
 using testing::small_gp;
@@ -75,5 +75,5 @@ TEST(Pitc, RefusesAFactorOfAnotherSize) {
   EXPECT_THROW(Pitc(gp.kernel_operator, gp.noise, Matrix::Zero(29, 2), 3), DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace pitc_test
 }  // namespace mercer::preconditioners

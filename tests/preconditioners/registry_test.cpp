@@ -17,7 +17,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace registry_test {
 
 using testing::random_matrix;
 using testing::small_gp;
@@ -271,5 +271,5 @@ TEST(PivotedCholesky, SavesIterations) {
   EXPECT_LT(4 * with.iterations, without.iterations);
 }
 
-}  // namespace
+}  // namespace registry_test
 }  // namespace mercer::preconditioners

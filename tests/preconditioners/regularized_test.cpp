@@ -13,7 +13,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace regularized_test {
 
 using testing::random_matrix;
 using testing::small_gp;
@@ -93,5 +93,5 @@ TEST(Regularized, RefusesWhatHasNoMeaning) {
   EXPECT_DOUBLE_EQ(default_delta(0.0), 1e-3);
 }
 
-}  // namespace
+}  // namespace regularized_test
 }  // namespace mercer::preconditioners

@@ -8,7 +8,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace rpcholesky_test {
 
 using testing::small_gp;
 
@@ -51,5 +51,5 @@ TEST(RpCholeskyPreconditioner, SavesIterations) {
   EXPECT_LT(4 * with.iterations, without.iterations);
 }
 
-}  // namespace
+}  // namespace rpcholesky_test
 }  // namespace mercer::preconditioners

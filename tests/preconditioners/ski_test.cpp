@@ -12,7 +12,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace ski_test {
 
 using testing::random_matrix;
 using testing::small_gp;
@@ -51,5 +51,5 @@ TEST(Ski, RefusesKernelsThatAreNotStationary) {
   EXPECT_THROW(make("ski", gp.kernel_operator, gp.noise), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace ski_test
 }  // namespace mercer::preconditioners

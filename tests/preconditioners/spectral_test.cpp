@@ -12,7 +12,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace spectral_test {
 
 using testing::small_gp;
 
@@ -78,5 +78,5 @@ TEST(SvdPreconditioner, DefaultRankIsTheRoot) {
   EXPECT_EQ(make("svd", gp.kernel_operator, gp.noise).report.rank, 10);
 }
 
-}  // namespace
+}  // namespace spectral_test
 }  // namespace mercer::preconditioners

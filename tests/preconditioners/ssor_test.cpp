@@ -10,7 +10,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace ssor_test {
 
 using testing::random_matrix;
 using testing::small_gp;
@@ -44,5 +44,5 @@ TEST(Ssor, SavesIterationsAtShortLengthscales) {
   EXPECT_LT(3 * with.iterations, 2 * without.iterations);
 }
 
-}  // namespace
+}  // namespace ssor_test
 }  // namespace mercer::preconditioners

@@ -10,7 +10,7 @@
 #include "tests/testing/small_gp.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace vecchia_test {
 
 using testing::small_gp;
 
@@ -51,5 +51,5 @@ TEST(VecchiaPreconditioner, TheDefaultGrowsInSteps) {
   EXPECT_EQ(default_neighbours(30001), 100);
 }
 
-}  // namespace
+}  // namespace vecchia_test
 }  // namespace mercer::preconditioners

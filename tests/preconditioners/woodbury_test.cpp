@@ -10,7 +10,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::preconditioners {
-namespace {
+namespace woodbury_test {
 
 using testing::random_matrix;
 
@@ -148,5 +148,5 @@ TEST(Woodbury, RefusesANoiseThatIsNotPositive) {
   EXPECT_THROW(Woodbury(Matrix::Ones(3, 1), Vector(Vector::Ones(2))), DimensionMismatch);
 }
 
-}  // namespace
+}  // namespace woodbury_test
 }  // namespace mercer::preconditioners

@@ -5,7 +5,7 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer::report {
-namespace {
+namespace heat_map_test {
 
 HeatMap small_map() {
   HeatMap map;
@@ -49,5 +49,5 @@ TEST(HeatMap, RefusesPanelsOfAnotherShape) {
   EXPECT_THROW(svg(map), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace heat_map_test
 }  // namespace mercer::report

@@ -13,7 +13,7 @@
 #include "mercer/preconditioners/registry.hpp"
 
 namespace mercer::studies {
-namespace {
+namespace compare_test {
 
 data::Dataset small_data(Index n = 150) {
   const auto simulated = data::friedman(n, {.dimension = 5, .noise_sd = 0.5, .seed = 3});
@@ -264,5 +264,5 @@ TEST(Compare, RefusesWhatMakesNoSense) {
   refuses([](auto& o) { o.rms_tolerance = -1; });
 }
 
-}  // namespace
+}  // namespace compare_test
 }  // namespace mercer::studies

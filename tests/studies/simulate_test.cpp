@@ -14,7 +14,7 @@
 #include "tests/testing/dense_problems.hpp"
 
 namespace mercer::studies {
-namespace {
+namespace simulate_test {
 
 using inference::MeanKind;
 using inference::Problem;
@@ -165,5 +165,5 @@ TEST(Simulate, ProgressCanStopASparseDraw) {
                Interrupted);
 }
 
-}  // namespace
+}  // namespace simulate_test
 }  // namespace mercer::studies

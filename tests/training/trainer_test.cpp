@@ -11,7 +11,7 @@
 #include "mercer/training/search.hpp"
 
 namespace mercer::training {
-namespace {
+namespace trainer_test {
 
 struct Case {
   std::string trainer, likelihood;
@@ -197,5 +197,5 @@ TEST(Trainers, ARegisteredOneIsAnOptionAndRuns) {
       (w.start.log_parameters().array() + 0.5).matrix(), 1e-12));
 }
 
-}  // namespace
+}  // namespace trainer_test
 }  // namespace mercer::training

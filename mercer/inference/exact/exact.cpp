@@ -26,7 +26,7 @@ class Exact final : public Inference {
   std::uint64_t seed_;
 };
 
-EvaluationCost cost(const CostSetting& s) {
+EvaluationCost cholesky_cost(const CostSetting& s) {
   const auto n = static_cast<double>(s.n);
   return {exact_evidence_bytes(s.n),
           exact_evidence_flops(s.n, true) / s.speed.flops +
@@ -41,7 +41,7 @@ InferenceInfo exact_info() {
           .abilities = {.evidence = EvidenceBy::factorisation},
           .refusal = needs_gaussian_noise,
           .takes_solver = is_cholesky,
-          .cost = cost,
+          .cost = cholesky_cost,
           .make = [](const InferenceSetup& setup) -> std::unique_ptr<Inference> {
             return std::make_unique<Exact>(setup);
           }};

@@ -67,7 +67,7 @@ void ExactSolves::load(const State& state, const Problem& like) {
 // What the solves of a gradient usually take: iterations, and passes with derivatives.
 constexpr double kIterations = 10, kDerivativePasses = 3;
 
-EvaluationCost cost(const CostSetting& s) {
+EvaluationCost solves_cost(const CostSetting& s) {
   const auto n = static_cast<double>(s.n);
   const Index columns = s.columns + s.probes;
   const Index m = preconditioners::default_neighbours(s.n);
@@ -106,7 +106,7 @@ InferenceInfo exact_solves_info() {
           .abilities = {.evidence = EvidenceBy::solves},
           .refusal = needs_gaussian_noise,
           .takes_solver = is_iterative,
-          .cost = cost,
+          .cost = solves_cost,
           .make = [](const InferenceSetup& setup) -> std::unique_ptr<Inference> {
             return std::make_unique<ExactSolves>(setup);
           }};

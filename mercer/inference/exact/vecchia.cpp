@@ -51,7 +51,7 @@ class Vecchia final : public Inference {
   std::unique_ptr<approximations::VecchiaLikelihood> likelihood_;
 };
 
-EvaluationCost cost(const CostSetting& s) {
+EvaluationCost vecchia_cost(const CostSetting& s) {
   const Index m = default_neighbours(s.n);
   const double derivative =
       s.speed.pair_seconds_double * (2 + static_cast<double>(s.parameters) / 2);
@@ -67,7 +67,7 @@ InferenceInfo vecchia_info() {
           .abilities = {.evidence = EvidenceBy::surrogate, .posterior = false},
           .refusal = needs_gaussian_noise,
           .takes_solver = [](std::string_view) { return false; },
-          .cost = cost,
+          .cost = vecchia_cost,
           .make = [](const InferenceSetup& setup) -> std::unique_ptr<Inference> {
             return std::make_unique<Vecchia>(setup);
           }};

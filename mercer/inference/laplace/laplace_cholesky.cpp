@@ -66,7 +66,7 @@ class LaplaceCholesky final : public Inference {
   Vector theta_;  // of the last evidence
 };
 
-EvaluationCost cost(const CostSetting& s) {
+EvaluationCost laplace_cholesky_cost(const CostSetting& s) {
   return {exact_laplace_bytes(s.n, s.functions),
           exact_laplace_flops(s.n, s.functions) / s.speed.flops};
 }
@@ -79,7 +79,7 @@ InferenceInfo laplace_info() {
           .abilities = {.evidence = EvidenceBy::factorisation},
           .refusal = needs_laplace,
           .takes_solver = is_cholesky,
-          .cost = cost,
+          .cost = laplace_cholesky_cost,
           .make = [](const InferenceSetup& setup) -> std::unique_ptr<Inference> {
             return std::make_unique<LaplaceCholesky>(setup);
           }};

@@ -73,7 +73,7 @@ class LaplaceSolves final : public Inference {
 // Products of a gradient, for estimates.
 constexpr double kProducts = 40;
 
-EvaluationCost cost(const CostSetting& s) {
+EvaluationCost laplace_solves_cost(const CostSetting& s) {
   const double vectors = 8.0 * static_cast<double>(s.n) * static_cast<double>(s.functions.count) *
                          static_cast<double>(s.columns + s.probes) * 10;
   return {vectors, kProducts * product_seconds(s.speed, s.n, s.system.op, s.system.precision,
@@ -88,7 +88,7 @@ InferenceInfo laplace_solves_info() {
           .abilities = {.evidence = EvidenceBy::solves},
           .refusal = needs_laplace,
           .takes_solver = is_iterative,
-          .cost = cost,
+          .cost = laplace_solves_cost,
           .make = [](const InferenceSetup& setup) -> std::unique_ptr<Inference> {
             return std::make_unique<LaplaceSolves>(setup);
           }};

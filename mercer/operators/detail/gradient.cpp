@@ -16,9 +16,9 @@ namespace {
 using kernels::Family;
 using kernels::Node;
 
-constexpr Index kPanel = 256;
-constexpr Index kRows = 8;
-constexpr Index kStrip = kPanel * kRows;
+constexpr Index kGradientPanel = 256;
+constexpr Index kGradientRows = 8;
+constexpr Index kStrip = kGradientPanel * kGradientRows;
 
 Index num_features(const ProgramLeaf& leaf) { return static_cast<Index>(leaf.scale.size()); }
 
@@ -30,7 +30,7 @@ class TreePass {
         points_(points),
         tile_(simd::tile_kernels(double())),
         kernels_(simd::gradient_kernels()),
-        evaluator_(program, {max_rows, kPanel, kRows}, true) {
+        evaluator_(program, {max_rows, kGradientPanel, kGradientRows}, true) {
     for (std::size_t k = 0; k < program.nodes.size(); ++k) {
       values_.emplace_back(kStrip);
       adjoints_.emplace_back(kStrip);
@@ -40,10 +40,10 @@ class TreePass {
       accs_.emplace_back(kStrip);
       slopes_.emplace_back(kStrip);
       shape_slopes_.emplace_back(kStrip);
-      column_sums_.emplace_back(kPanel);
+      column_sums_.emplace_back(kGradientPanel);
       most = std::max(most, num_features(leaf));
     }
-    moments_.resize(static_cast<std::size_t>(kRows * most));
+    moments_.resize(static_cast<std::size_t>(kGradientRows * most));
     by_feature_.resize(static_cast<std::size_t>(most));
   }
 
@@ -55,7 +55,7 @@ class TreePass {
   void begin_panel(Index begin, Index end) {
     panel_begin_ = begin;
     evaluator_.set_columns(points_, begin, end);
-    for (auto& sums : column_sums_) std::fill(sums.data(), sums.data() + kPanel, 0.0);
+    for (auto& sums : column_sums_) std::fill(sums.data(), sums.data() + kGradientPanel, 0.0);
   }
 
   /// Values of every node; returns those of the root.
@@ -163,7 +163,7 @@ class TreePass {
       return;
     }
     // sum_ij S (a - b)^2 = sum_i a^2 S_i. + sum_j b^2 S_.j - 2 sum_i a (S b)_i.
-    double row_sums[kRows];
+    double row_sums[kGradientRows];
     kernels_.moments(strip, moments_.data(), row_sums, column_sums_[l].data());
     const bool distance = leaf.family == Family::distance;
     for (Index r = 0; r < rows_; ++r) {
@@ -233,11 +233,11 @@ void sweep(const Program& program, const PointSet& points, VectorView gradient, 
     double* out = partial.data() + slot * program.num_parameters;
     for_each_unit(points, i, j, [&](const Unit& unit) {
       pass->set_unit(unit);
-      for (Index c = unit.column_begin; c < unit.column_end; c += kPanel) {
-        const Index c_end = std::min(c + kPanel, unit.column_end);
+      for (Index c = unit.column_begin; c < unit.column_end; c += kGradientPanel) {
+        const Index c_end = std::min(c + kGradientPanel, unit.column_end);
         pass->begin_panel(c, c_end);
-        for (Index row = unit.row_begin; row < unit.row_end; row += kRows) {
-          const double* root = pass->forward(row - unit.row_begin, kRows);
+        for (Index row = unit.row_begin; row < unit.row_end; row += kGradientRows) {
+          const double* root = pass->forward(row - unit.row_begin, kGradientRows);
           strip(unit, root, row, c, c_end, worker, pass->root_adjoint());
           pass->backward(out);
         }
@@ -286,7 +286,7 @@ void product_with_gradient(const Program& program, const PointSet& points, Const
   std::vector<std::unique_ptr<StripMultiplier<double>>> multipliers(
       static_cast<std::size_t>(num_threads()));
   const auto make_multiplier = [&] {
-    auto m = std::make_unique<StripMultiplier<double>>(chunks, kPanel);
+    auto m = std::make_unique<StripMultiplier<double>>(chunks, kGradientPanel);
     m->v_rows = m->v_columns = packed.data();
     m->rows_padded = m->columns_padded = padded;
     m->y_rows = m->y_columns = y.data();
@@ -299,10 +299,10 @@ void product_with_gradient(const Program& program, const PointSet& points, Const
         auto& m = multipliers[static_cast<std::size_t>(worker)];
         if (!m) m = make_multiplier();
         m->set_columns(c, c_end - c);
-        m->multiply(root, row, kRows, unit.symmetric);
+        m->multiply(root, row, kGradientRows, unit.symmetric);
         simd::gradient_kernels().weights(us.data() + row, vs.data() + row, us.data() + c,
-                                         vs.data() + c, padded, v.cols(), unit.symmetric, kRows,
-                                         c_end - c, adjoint);
+                                         vs.data() + c, padded, v.cols(), unit.symmetric,
+                                         kGradientRows, c_end - c, adjoint);
       },
       [&](const Unit& unit, int worker) {
         if (unit.symmetric) multipliers[static_cast<std::size_t>(worker)]->flush();
@@ -321,7 +321,7 @@ void weighted_gradient(const Program& program, ConstMatrixView x, ConstMatrixVie
       program, points, gradient,
       [&](const Unit& unit, const double*, Index row, Index c, Index c_end, int, double* adjoint) {
         const double twice = unit.symmetric ? 2.0 : 1.0;
-        for (Index r = 0; r < kRows; ++r)
+        for (Index r = 0; r < kGradientRows; ++r)
           for (Index j = c; j < c_end; ++j)
             adjoint[r * (c_end - c) + j - c] = row + r < n && j < n ? twice * s(j, row + r) : 0.0;
       },
