@@ -36,6 +36,7 @@ Solved solve_again(const data::Dataset& rows, const models::KernelMachine& model
   options.method.max_iterations = 100000;
   options.train.train = "none";
   options.standardize = false;
+  options.evidence = false;
   Solved out;
   out.fit = models::fit(rows, options, console.progress());
   models::PredictOptions means;

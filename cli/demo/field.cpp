@@ -32,6 +32,7 @@ models::FitOptions fit_options(const Setting& setting) {
   options.method.seed = setting.seed;
   options.method.solver = setting.size.solver;
   options.train.subset = setting.size.learning_rows;
+  options.evidence = false;
   options.train.restarts = 0;  // the likelihood of this field has one peak
   return options;
 }

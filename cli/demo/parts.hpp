@@ -27,7 +27,7 @@ struct Size {
   Index class_rows = 600, class_test_rows = 1000;
   std::optional<Index> learning_rows;  // unset: the plan decides
   std::string solver = "auto";
-  std::optional<double> learning_seconds = 30, fit_seconds = 75, plain_seconds = 12;
+  std::optional<double> learning_seconds = 40, fit_seconds = 90, plain_seconds = 12;
 };
 /// `quick` is for tests: few rows, and no time boxes, so that a busy machine changes nothing.
 Size size_of(bool quick);
