@@ -34,8 +34,8 @@ demo: build  ## the whole story on simulated data, in about two minutes
 test:  ## build everything and run all tests
 	@JOBS=$(JOBS) scripts/test build tests
 
-check:  ## the slower checks: arithmetics of other machines, sanitizers, fuzzers, format
-	@JOBS=$(JOBS) scripts/test build arithmetics asan tsan fuzz format
+check:  ## the slower checks: arithmetics of other machines, sanitizers, fuzzers, lint, format
+	@JOBS=$(JOBS) scripts/test build arithmetics asan fuzz tsan lint format
 
 bench: all  ## benchmark tables; BENCH=product for the kernel products only
 	@bench/run $(BENCH)
