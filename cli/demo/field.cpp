@@ -9,7 +9,6 @@
 #include "cli/format.hpp"
 #include "cli/score_text.hpp"
 #include "mercer/core/error.hpp"
-#include "mercer/core/interrupt.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/data/simulate.hpp"
 #include "mercer/data/split.hpp"
@@ -151,7 +150,8 @@ TimeBox::TimeBox(const Console& console, std::optional<double> learning,
 
 ProgressCallback TimeBox::progress() const {
   return [inner = inner_, learning = learning_, whole = whole_, state = state_](const Progress& p) {
-    if (inner(p) == Action::stop) return Action::stop;  // Ctrl-C
+    if (inner(p) == Action::stop) state->interrupted = true;
+    if (state->interrupted) return Action::stop;
     const double seconds = state->timer.seconds();
     if (p.ends_stage && learning && seconds > *learning) state->ended_learning = true;
     if (p.ends_stage && state->ended_learning) return Action::stop;
@@ -221,10 +221,10 @@ models::FitResult fit_field(const Setting& setting, const Field& field, Json& js
   models::FitResult fit;
   try {
     fit = models::fit(field.train, fit_options(setting), box.progress());
-    stop_if_interrupted("learning");
+    if (box.interrupted()) throw Interrupted("interrupted while learning");
     setting.paragraph(learning_text(fit, box, size));
   } catch (const Interrupted&) {
-    if (!box.exceeded() || interrupt_requested()) throw;
+    if (!box.exceeded() || box.interrupted()) throw;
     std::vector<Index> rows(static_cast<std::size_t>(size.dense_rows));
     std::iota(rows.begin(), rows.end(), Index{0});
     setting.paragraph(fmt::format(

@@ -64,11 +64,13 @@ class TimeBox {
   ProgressCallback progress() const;
   bool ended_learning() const { return state_->ended_learning; }
   bool exceeded() const { return state_->exceeded; }
+  /// The user asked to stop (Ctrl-C).
+  bool interrupted() const { return state_->interrupted; }
 
  private:
   struct State {
     Timer timer;
-    bool ended_learning = false, exceeded = false;
+    bool ended_learning = false, exceeded = false, interrupted = false;
   };
   ProgressCallback inner_;
   std::optional<double> learning_, whole_;
