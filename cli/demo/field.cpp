@@ -44,12 +44,13 @@ std::string learning_text(const models::FitResult& fit, const TimeBox& box, cons
                        count(fit.plan.train_rows), training.evaluations);
   } else {
     text = fmt::format(
-        "Hyperparameters were learned on {} rows: {} of the Vecchia likelihood, then {} of the "
-        "exact one",
-        count(fit.plan.train_rows), plural(training.surrogate_evaluations, "evaluation"),
-        plural(training.gradients(), "gradient"));
+        "Hyperparameters were learned on {} random rows by {} of the Vecchia likelihood",
+        count(fit.plan.train_rows), plural(training.surrogate_evaluations, "evaluation"));
+    if (training.gradients() > 0)
+      text += fmt::format(", corrected by {} of the exact one",
+                          plural(training.gradients(), "gradient"));
     if (!training.history.empty() && training.history.back().predicted_gain)
-      text += fmt::format(", which said that {} of log likelihood were still to be gained",
+      text += fmt::format("; at the last, {} of log likelihood was still to be gained",
                           number(*training.history.back().predicted_gain, 2));
   }
   text += fmt::format(" ({}).", duration(training.seconds));
@@ -235,6 +236,11 @@ models::FitResult fit_field(const Setting& setting, const Field& field, Json& js
                       setting.console.progress());
   }
   setting.table(truth_table(field.truth, fit, {"a", "b", "c", "d"}));
+  setting.paragraph(
+      "The noise is known well. The signal and its lengthscales are not, however many the rows: "
+      "one "
+      "field over a few lengthscales is one observation of them, and a smaller signal with shorter "
+      "lengthscales explains it nearly as well.");
   setting.paragraph(solve_text(fit));
   json["truth"] = {{"signal_variance", field.truth.signal_variance},
                    {"noise_variance", field.truth.noise_variance},
@@ -269,14 +275,15 @@ void predict_field(const Setting& setting, const Field& field, const models::Fit
   const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
   table.row({"90 % of y", percent(scores.coverage90), expected_range(0.9, n), "in 19 of 20 runs"});
   table.row({"95 % of y", percent(scores.coverage95), expected_range(0.95, n), "in 19 of 20 runs"});
-  table.row({"90 % of f", percent(latent90), "90 %", "neighbouring rows err together"});
+  table.row({"90 % of f", percent(latent90), "about 90 %", "neighbouring rows err together"});
   setting.table(table.text(3));
   if (p.sd_error)
     setting.paragraph(fmt::format(
-        "Standard deviations of f come from nearby rows ({}); on {} of them, chosen at random, "
-        "they were also solved for exactly: the largest difference is {}.",
-        predictor.plan().variance, plural(p.sd_error->rows, "row"),
-        number(p.sd_error->largest, 2)));
+        "Standard deviations of f are those given the nearest rows only ({}), so they are too "
+        "wide rather than too narrow. On {} of the predicted rows, chosen at random, they were "
+        "also "
+        "solved for exactly: the largest difference is {}.",
+        predictor.plan().variance, p.sd_error->rows, number(p.sd_error->largest, 2)));
   Json evaluation = scores_json(scores);
   put(evaluation, "latent_coverage90", latent90);
   put(evaluation, "latent_rmse", latent_rmse);

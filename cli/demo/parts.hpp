@@ -25,7 +25,7 @@ struct Size {
   Index to_the_end = 6000;  // rows on which plain conjugate gradients run until they converge
   Index check_rows = 4;     // predicted rows whose variance is also solved for exactly
   Index class_rows = 600, class_test_rows = 1000;
-  std::optional<Index> learning_rows;  // unset: the plan decides
+  Index learning_rows = 12000;  // at random; the system is solved with all rows
   std::string solver = "auto";
   std::optional<double> learning_seconds = 40, fit_seconds = 90, plain_seconds = 12;
 };
