@@ -28,7 +28,7 @@ all: configure  ## build everything: program, tests, benchmarks, examples
 	@cmake --build --preset release -j $(JOBS)
 	@ln -sfn release/cli/mercer build/mercer
 
-demo: build  ## the whole story on simulated data, in under a minute
+demo: build  ## the whole story on simulated data, in about two minutes
 	@build/mercer demo
 
 test:  ## build everything and run all tests

@@ -108,11 +108,14 @@ void visit_fields(SplitCommand& o, Visitor&& field) {
 
 struct DemoCommand {
   std::uint64_t seed = 1;
+  bool quick = false;
 };
 
 template <class Visitor>
 void visit_fields(DemoCommand& o, Visitor&& field) {
-  field({"seed", "S", "another simulated field"}, o.seed, Any{});
+  field({"seed", "S", "other simulated data"}, o.seed, Any{});
+  field({"quick", "", "fewer rows, and no time limits for its parts: some seconds"}, o.quick,
+        Any{});
 }
 
 }  // namespace mercer::cli

@@ -60,8 +60,8 @@ void visit_fields(FitCommand& o, Visitor&& field) {
         o.likelihood, BeginsWith{likelihood_names(true)});
 }
 
-/// Throws InvalidArgument when the options of model and learning are not what they may be, or have
-/// no part in what was asked for.
+/// Throws InvalidArgument when an option of model or learning is out of range, or has no effect on
+/// what was asked for.
 void check_learning(const FitCommand& command, const Arguments& arguments);
 
 /// Sets task and likelihood as far as the options say them, and with that how the target is read,

@@ -18,8 +18,8 @@ std::string gain_text(const models::TrainReport& training, const char* of);
 /// A line about parameters that learning would have taken further, or nothing.
 std::string bounds_text(const models::TrainReport& training);
 
-/// Notes and warnings: options without a part in it, gradients that are not to be trusted, an end
-/// that is none.
+/// Prints notes and warnings: options that had no effect, gradients that are not to be trusted, a
+/// search that ended before a maximum.
 void tell_learning(const Arguments& arguments, const models::Plan& plan,
                    const models::TrainReport& training, const Console& console);
 

@@ -54,8 +54,8 @@ data::Dataset read(DataFlags& flags, const Console& console);
 /// verb does not have.
 void add_method_options(Arguments& arguments, models::MethodOptions& options,
                         std::vector<std::string_view> left_out = {});
-/// Throws InvalidArgument when one of these fields was given to a run that it has no part in; `why`
-/// says why not.
+/// Throws InvalidArgument when one of these fields was given although it has no effect; `why` says
+/// why.
 void refuse_given(const Arguments& arguments, const std::vector<std::string>& names,
                   const std::string& why);
 

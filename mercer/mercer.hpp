@@ -29,6 +29,7 @@
 // training: which hyperparameters.
 #include "mercer/training/report.hpp"    // how learning went
 #include "mercer/training/training.hpp"  // train, and the registry of trainers
+// Bounds and start values of hyperparameters: mercer/training/rules.hpp; there are no priors yet.
 
 // data: CSV in and out, columns and categories, scaling, splits, simulated data.
 #include "mercer/data/array_file.hpp"  // the container behind model files
@@ -103,7 +104,7 @@
 #include "mercer/krylov/kernel_cg.hpp"   // losses in the function space of K
 #include "mercer/krylov/refinement.hpp"  // mixed precision
 #include "mercer/krylov/registry.hpp"    // by the name that users type
-#include "mercer/krylov/solver.hpp"      // options and results that solvers share
+#include "mercer/krylov/solver.hpp"      // when a solve stops, and the results that solvers share
 
 // operators: K V without K, by SIMD tiles.
 #include "mercer/operators/cost.hpp"
@@ -112,7 +113,7 @@
 #include "mercer/operators/stored_operator.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
-// kernels: expressions as values.
+// kernels: expressions as values. The formula of each kernel is in mercer/kernels/leaves/.
 #include "mercer/kernels/kernel.hpp"
 #include "mercer/kernels/registry.hpp"
 

@@ -1,11 +1,9 @@
 // K ~ W K_grid W': the kernel on a regular grid around the data, interpolated to the points
 // (structured kernel interpolation, SKI).
 //   Source: Wilson & Nickisch (2015); cubic convolution weights of Keys (1981). Cutajar et al.
-//   (2016)
-//           took the nearest node of N^(3/(2d)) per axis, as here above four inputs.
-//   Cost:   a product is one with K_grid (grid_kernel.hpp) and 4 N 4^d flops (4 N above d = 4); W
-//   is
-//           kept by axis, (32 + 8) N d bytes.
+//           (2016) took the nearest node of N^(3/(2d)) per axis, as here above four inputs.
+//   Cost:   a product is one with K_grid (grid_kernel.hpp) and 4 N 4^d flops (4 N above d = 4);
+//           W is kept by axis, (32 + 8) N d bytes.
 //   When not: many inputs, or lengthscales below the step of the grid: the error of the diagonal is
 //           then as large as the kernel itself.
 //

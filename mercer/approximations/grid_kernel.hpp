@@ -5,9 +5,8 @@
 //   - any other is embedded into a circulant matrix, at least twice as long in every axis, which
 //     the Fourier transform diagonalises.
 //   Source: Wilson & Nickisch (2015); Dietrich & Newsam (1997) for the embedding.
-//   Cost:   M = the product of m_c nodes. Kronecker 2 M sum(m_c) flops and 32 M bytes; Fourier
-//   about
-//           10 L log2(L) flops and 24 L bytes for L about 2^d M.
+//   Cost:   M = the product of m_c nodes. Kronecker 2 M sum(m_c) flops and 32 M bytes;
+//           Fourier about 10 L log2(L) flops and 24 L bytes for L about 2^d M.
 //   When not: many axes: M grows with the power d, L with 2^d besides.
 #pragma once
 

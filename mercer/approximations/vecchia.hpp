@@ -5,11 +5,10 @@
 //   Source: Vecchia (1988); Kaporin (1994) and Schaefer, Katzfuss & Owhadi (2021): this G is the
 //           best of its sparsity. With F: Gyger, Furrer & Sigrist (2024).
 //   Cost:   N m^2 / 2 kernel values and N m^3 / 3 flops to build, N m^2 rank more with F (in
-//   float32
-//           when the noise allows), and the neighbours; 24 N m bytes (G and its transpose); 4 N m
-//           flops to apply G'G.
-//   When not: without F, lengthscales as long as the data: what m points do not tell is felt by
-//   all.
+//           float32 when the noise allows), and the neighbours; 24 N m bytes (G and its
+//           transpose); 4 N m flops to apply G'G.
+//   When not: without F, lengthscales as long as the data: m points do not
+//           determine the value at another one.
 #pragma once
 
 #include <cstdint>

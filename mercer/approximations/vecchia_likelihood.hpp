@@ -9,7 +9,8 @@
 //           because R_S^-1 = pad(R_J^-1) + g g'. Outer products of these scores add up to the
 //           information matrix (they are martingale differences).
 //   Cost:   N (m^2 kernel values with derivatives + m^3/3 flops); O(N m) memory for neighbours.
-//   When not: lengthscales as long as the data and little noise: what m points do not tell adds up.
+//   When not: lengthscales as long as the data and little noise: the errors of conditioning on m
+//           points add up.
 #pragma once
 
 #include "mercer/approximations/vecchia.hpp"

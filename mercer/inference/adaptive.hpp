@@ -18,7 +18,7 @@
 
 namespace mercer::inference {
 
-/// The largest rank unless memory says less.
+/// The largest rank that is built, unless the memory allows only less.
 inline constexpr Index kAdaptiveMaxRank = 2000;
 /// Neighbours of the hybrid that it builds first, and at most.
 inline constexpr Index kAdaptiveNeighbours = 30;

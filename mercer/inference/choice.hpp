@@ -15,7 +15,7 @@ namespace mercer::inference {
 enum class SolvePrecision { float64, mixed, float32 };
 
 std::string_view to_string(SolvePrecision precision);
-/// Of the products inside the iteration.
+/// The arithmetic of the products inside the iteration.
 inline operators::Precision product_precision(SolvePrecision precision) {
   return precision == SolvePrecision::float64 ? operators::Precision::float64
                                               : operators::Precision::float32;

@@ -85,7 +85,7 @@ struct CostSetting {
   Speeds speed = {};
 };
 
-/// Of one evaluation with its gradient.
+/// Cost of one evaluation with its gradient.
 struct EvaluationCost {
   double bytes = 0;
   double seconds = 0;

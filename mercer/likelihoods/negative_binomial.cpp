@@ -41,10 +41,11 @@ class NegativeBinomial final : public Likelihood {
     detail::check_one_slope("negative-binomial", out.size());
     const auto [p, q] = shares(f);
     const double n = r_ + y, u = y / r_ * p - q;
-    const double bend = std::abs(u) < 0.5 ? boost::math::log1pmx(u, detail::Policy())
-                                          : std::log(n / r_) - detail::softplus(f - log_r_) - u;
+    const double log_less_u = std::abs(u) < 0.5
+                                  ? boost::math::log1pmx(u, detail::Policy())
+                                  : std::log(n / r_) - detail::softplus(f - log_r_) - u;
     const double errors = detail::digamma_error(r_) - detail::digamma_error(n);
-    out[0].value = r_ * (bend + errors) + 0.5 * y / n;
+    out[0].value = r_ * (log_less_u + errors) + 0.5 * y / n;
     out[0].first = u * r_ * q;
     out[0].curvature = n * p * q * (2 * q - y / n);
   }

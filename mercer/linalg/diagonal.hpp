@@ -18,8 +18,8 @@ class Diagonal {
   double operator()(Index i) const { return uniform() ? value_ : values_(i); }
   Vector vector(Index n) const { return uniform() ? Vector::Constant(n, value_) : values_; }
   double least() const { return uniform() ? value_ : values_.minCoeff(); }
-  /// One value that stands for all where there must be one: sum_i a_i / d_i is sum_i a_i over it
-  /// when a and d have nothing to do with each other.
+  /// The harmonic mean h of the entries, for methods that take a single noise variance: when a and
+  /// d are uncorrelated, sum_i a_i / d_i = (sum_i a_i) / h.
   double harmonic_mean() const;
   double trace(Index n) const;
 

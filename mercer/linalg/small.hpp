@@ -10,7 +10,7 @@ namespace mercer::linalg {
 /// positive; a is then spoilt.
 bool small_cholesky(Index n, double* a);
 
-/// l = the factor of A or, where rounding has made A indefinite, of A + e I with the least e of
+/// l = the factor of A or, where rounding has made A indefinite, of A + e I with the least e among
 /// 1e-12, 1e-10, .. times its largest diagonal entry that helps. Returns e, mostly 0. Throws
 /// InvalidArgument, naming `owner`, when A is not finite.
 double small_cholesky_raised(const Matrix& a, Matrix& l, const char* owner);

@@ -18,8 +18,8 @@ struct Classes {
   Vector values;
 
   Index count() const { return values.size(); }
-  /// Latent functions: one a class, but one alone for two classes (of the second) whose functions
-  /// are not coupled in the likelihood.
+  /// Number of latent functions: one per class; a single one, that of the second class, for two
+  /// classes whose likelihood does not couple functions.
   Index functions(bool coupled = false) const { return count() == 2 && !coupled ? 1 : count(); }
   /// The place of a value, unset when it is none of them.
   std::optional<Index> find(double value) const;

@@ -150,9 +150,13 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
     if (progress && progress({"solve", -1, "with what was learned"}) == Action::stop)
       throw Interrupted("interrupted before the solve");
   }
-  auto posterior =
-      method->posterior(problem, {options.method.tolerance, !result.likelihood.known}, progress);
-  if (!result.likelihood.known) result.likelihood = std::move(posterior.evidence);
+  const bool with_evidence = options.evidence && !result.likelihood.known;
+  auto posterior = method->posterior(problem, {options.method.tolerance, with_evidence}, progress);
+  if (with_evidence) result.likelihood = std::move(posterior.evidence);
+  if (!result.likelihood.known && !options.evidence) {
+    result.likelihood.method = "none";
+    result.likelihood.reason = "it was not asked for";
+  }
   result.solve = std::move(posterior.solve);
   result.newton_steps = posterior.newton_steps;
   result.halvings = posterior.halvings;

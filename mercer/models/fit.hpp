@@ -24,6 +24,9 @@ struct FitOptions {
   bool mean_only = false;  // kernel ridge or logistic regression: no uncertainty of f
   std::string likelihood = "gaussian";  // a text of likelihoods::make
   Classes classes = {};                 // those of the target; none: the target is a number
+  /// The log evidence of the model, which takes some twenty block products where learning did not
+  /// leave it behind. Predictions do not need it.
+  bool evidence = true;
 };
 
 /// Likelihood and mean_only follow from what the user asks for (task, method, likelihood) and the
@@ -38,6 +41,7 @@ void visit_fields(FitOptions& o, Visitor&& field) {
   field("standardize", o.standardize, Any{});
   field("mean_only", o.mean_only, Any{});
   field("likelihood", o.likelihood, Any{});
+  field({"evidence", "", "", "", Affects::nothing}, o.evidence, Any{});
 }
 
 /// Scores of the hyperparameters that a step of learning has reached. `seconds` are those of

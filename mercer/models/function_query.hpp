@@ -78,7 +78,7 @@ class IndependentQuery final : public inference::Query {
   Moments moments(const QueryBlock& block, const inference::QueryProgress& progress) override;
   Moments exact_variances(const QueryBlock& block,
                           const inference::QueryProgress& progress) override;
-  /// Of the first function.
+  /// The plan of the first function.
   const Plan& plan() const { return plan_; }
 
  private:

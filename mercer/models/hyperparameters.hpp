@@ -23,7 +23,7 @@ struct Hyperparameters {
   std::optional<double> noise_variance;  // Gaussian noise only
   std::vector<LeafValues> leaves;
 
-  /// Of the first leaf that has any.
+  /// Those of the first leaf that has any.
   std::vector<double> lengthscales() const;
 };
 

@@ -23,7 +23,7 @@ struct KernelMachine {
   Classes classes;        // empty: the target is a number
   inference::Problem problem{kernels::Kernel::parse("constant", 1), 1.0};  // on scaled data
   Matrix x;                                          // scaled inputs, N x d, after merging
-  std::vector<inference::LatentFunction> functions;  // one; of more than two classes one a class
+  std::vector<inference::LatentFunction> functions;  // one, or one per class if more than two
   inference::Certificate certificate;
   MethodOptions method;    // as given: predict uses it for its own plan
   nlohmann::json record;   // how it came about: options, training, likelihood, data hash

@@ -13,7 +13,7 @@
 
 namespace mercer::models {
 
-/// One of the two is set.
+/// Scores of numbers, or of classes: one of the two is set.
 struct Scores {
   std::optional<RegressionScores> numbers;
   std::optional<ClassificationScores> classes;

@@ -72,7 +72,7 @@ class Predictor {
   Predictor(KernelMachine model, PredictOptions options);
   ~Predictor();
   const KernelMachine& model() const;
-  /// Of the first latent function, or of all that are coupled.
+  /// The plan of the first latent function, or of all when they are coupled.
   const Plan& plan() const;
   /// Rows of raw inputs (the model's columns, encoded, unscaled), any number of them; worked off
   /// in blocks of constant memory. Throws Interrupted, PredictionOverflow, or Error when a solve
@@ -88,12 +88,12 @@ class Predictor {
   Predictions predict(ConstMatrixView inputs, RowSample& sample,
                       const ProgressCallback& progress = {},
                       const data::NoiseColumns& noise = {}) const;
-  /// Of the latent function where it is largest. Unset when variances are exact, not asked for, or
-  /// not to be checked.
+  /// The error of the latent function where it is largest. Unset when variances are exact, not
+  /// asked for, or not to be checked.
   std::optional<SdError> sd_error(const RowSample& sample,
                                   const ProgressCallback& progress = {}) const;
 
-  /// Of a number: log p(y | data) of observed targets (raw units) under these predictions, M.
+  /// log p(y | data) of observed numbers (raw units) under these predictions, M.
   /// Throws DataError naming the row when the likelihood cannot observe one.
   Vector log_density(const Predictions& predictions, ConstVectorView target) const;
 

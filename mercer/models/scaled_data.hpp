@@ -14,11 +14,11 @@ struct ScaledData {
   data::Scaling scaling;
   inference::Observations data;
 };
-/// Throws DataError when the target has one value only, or a spread whose square is no number, or
-/// when noise or counts are not what they may be.
+/// Throws DataError when the target has one value only, when the square of its spread overflows or
+/// underflows, or when a noise variance or count is out of range.
 ScaledData scale(const data::Dataset& data, bool standardize);
-/// Throws DataError naming the row of a variance or count that is not what it may be,
-/// DimensionMismatch unless there is one for each row.
+/// Throws DataError naming the row of a variance or count that is out of range, DimensionMismatch
+/// unless there is one for each row.
 void check_noise_columns(const data::NoiseColumns& columns, Index rows);
 /// The noise of rows on the scale the model works on.
 inference::RowNoise row_noise(const data::NoiseColumns& columns, const data::Scaling& scaling);

@@ -29,7 +29,7 @@ struct SpreadPredictions {
 
 class ScoreKeeper {
  public:
-  /// `sd_obs` may be empty: then it is for every block.
+  /// `sd_obs` may be empty, either for all blocks or for none.
   void add(ConstVectorView target, ConstVectorView mean, ConstVectorView sd_obs);
   /// The same with intervals and densities that are not those of a normal distribution; crps is not
   /// known then.

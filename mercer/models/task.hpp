@@ -9,7 +9,7 @@ struct Task {
   data::Scaling scaling;
   inference::Observations rows;
   inference::Problem start{kernels::Kernel::parse("constant", 1), 1.0};
-  double system_noise = 1;  // of the systems K + D, or what W^-1 will be like: for the plan
+  double system_noise = 1;  // for the plan: the noise of K + D, or a typical entry of W^-1
   Index merged_rows = 0;    // rows that went into others with the same inputs
   std::vector<std::string> warnings;
 };

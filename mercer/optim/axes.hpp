@@ -1,5 +1,5 @@
-// The axes of a Hessian that may be indefinite, with curvatures that are not: where it is flat or
-// bends the wrong way, so much that Newton's step has a given length at most.
+// The eigenvectors of a Hessian that may be indefinite, with positive curvatures. Where the Hessian
+// is flat or negative, the curvature is raised until Newton's step has at most a given length.
 #pragma once
 
 #include "mercer/core/types.hpp"

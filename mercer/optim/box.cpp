@@ -60,7 +60,7 @@ Vector Box::slope(ConstVectorView z) const {
   return d;
 }
 
-Vector Box::bend(ConstVectorView z) const {
+Vector Box::second_derivative(ConstVectorView z) const {
   Vector d = Vector::Zero(z.size());
   for (Index i = 0; i < z.size(); ++i)
     if (!free(i) && half(i) > 0) d(i) = -std::sin(z(i) / half(i)) / half(i);

@@ -26,7 +26,7 @@ class Box {
   /// dtheta/dz, entry by entry.
   Vector slope(ConstVectorView z) const;
   /// d2theta/dz2, entry by entry.
-  Vector bend(ConstVectorView z) const;
+  Vector second_derivative(ConstVectorView z) const;
   /// theta moved inside by at least a thousandth of the width, where the slope is not zero.
   Vector inside(ConstVectorView theta) const;
   /// -1 within a thousandth of the width of the lower bound, +1 of the upper, 0 elsewhere.

@@ -137,7 +137,7 @@ void Run::scale(const Vector& z) {
   const Vector slope = box_.slope(z);
   Matrix h = slope.asDiagonal() * (0.5 * (options_.hessian + options_.hessian.transpose())) *
              slope.asDiagonal();
-  h.diagonal() += box_.bend(z).cwiseProduct(result_.gradient);
+  h.diagonal() += box_.second_derivative(z).cwiseProduct(result_.gradient);
   const auto axes = positive_axes(h, g, kLongestStep);
   const Vector unit = axes.curvature.cwiseSqrt().cwiseInverse();
   const double length = unit.cwiseProduct(axes.slope).norm();

@@ -15,7 +15,7 @@ struct LearningNeeds {
   bool by_solves = false;  // train_system must be iterative
 };
 
-/// Fills system and train_system, rows and reason. `noise`: what W^-1 will be like. Throws
+/// Fills system and train_system, rows and reason. `noise`: a typical entry of W^-1. Throws
 /// DoesNotFit.
 Plan plan_laplace_system(const inference::Problem& problem, double noise,
                          const inference::Observations& rows, const MethodOptions& method,

@@ -72,7 +72,7 @@ double product_seconds(const Setting& p, const SystemChoice& choice, Index colum
   return inference::product_seconds(p.speed, p.n(), choice.op, choice.precision, columns);
 }
 
-// Without a preconditioner CG takes about sqrt(N v/s2) iterations to 1e-6 (algorithms, pitfall 6);
+// Without a preconditioner CG takes about sqrt(N v/s2) iterations to 1e-6 (docs/solvers.md);
 // a low-rank one about a third of that, a sparse inverse factor or the hybrid a twentieth. Guesses,
 // for ranking and for an order of magnitude.
 double guessed_iterations(const Setting& p, const SystemChoice& choice) {

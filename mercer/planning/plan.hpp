@@ -32,7 +32,7 @@ struct PlanRow {
 struct Plan {
   Index n = 0;
   Index d = 0;
-  double budget_bytes = 0;  // --memory
+  double budget_bytes = 0;  // the option `memory`, or what it is when left out
   double base_bytes = 0;    // program and data, by estimate
   double peak_bytes = 0;    // base + the most that the chosen methods need at once
   double seconds = 0;
@@ -60,7 +60,7 @@ struct Plan {
 /// Program and data in memory before a run: an estimate, so that the same command makes the same
 /// plan.
 double base_bytes(Index n, Index d);
-/// --memory, or 80 % of what is free on top of that.
+/// The option `memory`; unset, `base` and 80 % of the memory that is free.
 double memory_budget(const MethodOptions& method, double base);
 /// Below this many rows a factorisation takes about a second: nothing else is worth trying.
 inline constexpr Index kAlwaysDirect = 4000;
@@ -71,13 +71,13 @@ inline constexpr Index kAlwaysDirect = 4000;
 
 enum class PlanFor { solve, predict };
 
-/// Of one system H = K + D, for a solve or for predictions. Throws DoesNotFit with what would fit.
-/// `variance` is ignored unless the purpose is predict.
+/// The plan of one system H = K + D, for a solve or for predictions. Throws DoesNotFit with what
+/// would fit. `variance` is ignored unless the purpose is predict.
 Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
                const MethodOptions& method, PlanFor purpose, const VarianceOptions& variance = {});
 
-/// Of a fit: the systems of its posterior and how hyperparameters are learned. `noise` is that of
-/// the systems: of H = K + D with Gaussian noise, else what W^-1 will be like.
+/// The plan of a fit: the systems of its posterior and how hyperparameters are learned. `noise` is
+/// the noise variance of H = K + D; with another likelihood, a typical entry of W^-1.
 Plan plan_fit(const inference::Problem& problem, double noise, const inference::Observations& rows,
               const MethodOptions& method, const TrainOptions& train);
 

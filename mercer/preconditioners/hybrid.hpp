@@ -1,14 +1,12 @@
 // P = F F' + (G'G)^-1: a low-rank part F by randomly pivoted Cholesky for what is smooth, and the
 // sparse inverse factor G of what it leaves, K - F F' + noise, for what is local.
 //   Source: Zhao, Xu, Huang, Chow & Xi (2024), adaptive factorised Nystroem; Gyger, Furrer &
-//   Sigrist
-//           (2024), Vecchia-inducing-points full-scale. With B = G F,
+//           Sigrist (2024), Vecchia-inducing-points full-scale. With B = G F,
 //             P^-1 = G' (I + B B')^-1 G,   log|P| = log|(G'G)^-1| + log|I + B B'|,
 //           symmetric and positive whatever rounding does to F, B and G.
 //   Cost:   see approximations/rpcholesky.hpp and vecchia.hpp, and woodbury.hpp for I + B B'.
-//   When not: a low rank alone leaves less than the noise (`rpcholesky` is then as good and half
-//   the
-//           price), or the lengthscales are so short that there is no smooth part (`vecchia`).
+//   When not: a low rank alone leaves less than the noise (`rpcholesky` is then as good at half
+//           the price), or the lengthscales are so short that there is no smooth part (`vecchia`).
 #pragma once
 
 #include "mercer/approximations/rpcholesky.hpp"

@@ -3,8 +3,7 @@
 //   Cost:   see approximations/randomized_svd.hpp and woodbury.hpp: 2 (rank + 10) products with the
 //           whole K, so the default rank is sqrt(N), not that of the others.
 //   When not: for one solve: it costs more products than it saves unless CG needs thousands. It
-//   pays
-//           for many right-hand sides with the same K.
+//           pays for many right-hand sides with the same K.
 #pragma once
 
 #include "mercer/preconditioners/preconditioner_info.hpp"

@@ -39,17 +39,18 @@ class Search {
   /// The problem on these rows: on fewer, more inputs may depend on each other, and a linear mean
   /// must do without them.
   inference::Problem problem_on(const inference::Observations& rows) const;
-  /// Of y, those merged included: objectives are per entry, so that tolerances fit all sizes.
+  /// Number of observations y, merged ones included. Objectives are divided by it, so that one
+  /// tolerance suits all sizes.
   static double entries(const inference::Observations& rows);
   inference::InferenceSetup setup(const inference::Observations& rows) const;
 
   /// Maximises the exact evidence of these rows by L-BFGS. Throws Interrupted.
   optim::MinimizeResult climb(const inference::Observations& rows, const Vector& start,
                               const std::string& stage, const Hint& hint = {});
-  /// Of minus the exact evidence per entry, by differences of gradients; empty where it cannot be
-  /// had.
+  /// The Hessian of minus the exact evidence per observation, by differences of gradients; empty
+  /// where it cannot be computed.
   Matrix hessian(const inference::Observations& rows, const Vector& theta);
-  /// The latent functions of few rows as a start for more; empty where they cannot be had.
+  /// A warm start for more rows from the latent functions of few; empty where there is none.
   inference::WarmStart warm_start(const inference::Observations& few, Index more,
                                   const Vector& theta);
   /// Where the latent functions of the last climb were.

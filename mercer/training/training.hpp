@@ -1,7 +1,6 @@
 // Which hyperparameters: a search over the evidence of any inference method.
-//   1. Exact evidences, by factorisations: several starts on few rows, the best of them continued
-//   on
-//      more (the levels of the choice).
+//   1. Exact evidences, by factorisations: several starts on few rows, the best of them
+//      continued on more (the levels of the choice).
 //   2. The trainer of the choice on all rows that are learned from, by solves, where these are more
 //      than a factorisation is for.
 // Every exact evaluation goes through a replay log, and a trainer saves what its next step depends

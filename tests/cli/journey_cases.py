@@ -436,25 +436,3 @@ class InfoTest(CliCase):
         text = self.mercer("info", model).stdout
         for word in ("matern52", "210 rows", "x6", "of the exact one"):
             self.assertIn(word, text)
-
-
-class DemoTest(CliCase):
-    def test_it_tells_the_story_and_keeps_its_promises(self):
-        text = self.mercer("demo", "--quiet").stdout
-        for word in ("truth", "learned", "coverage90", "promised within", "really within"):
-            self.assertIn(word, text)
-        lines = text.splitlines()
-        first = next(i for i, line in enumerate(lines) if "promised within" in line)
-        for line in lines[first + 1:first + 4]:
-            _, _, promised, really = line.split()
-            self.assertLessEqual(float(really), float(promised))
-        self.assertEqual(os.listdir(self.folder), [])
-
-    def test_json(self):
-        record = self.json("demo", "--seed", 2)
-        self.has(record, "truth hyperparameters evaluation promises seconds peak_rss_bytes")
-        learned = record["hyperparameters"]
-        # 1600 points pin the noise to a few per cent, lengthscales to about 15 %.
-        self.assertAlmostEqual(learned["noise_variance"] / 0.09, 1, delta=0.2)
-        for value, truth in zip(learned["lengthscales"], record["truth"]["lengthscales"]):
-            self.assertAlmostEqual(value / truth, 1, delta=0.5)

@@ -150,6 +150,19 @@ TEST(Regression, LearnsHyperparametersOfKnownTruth) {
   EXPECT_LE(fitted.likelihood.gradient.cwiseAbs().maxCoeff() / 600, 1e-3);
 }
 
+TEST(Regression, WithoutEvidenceTheModelIsTheSame) {
+  const auto data = gp_data(80, 5);
+  auto options = fixed_options();
+  options.method.solver = "cg";
+  const auto with = fit(data, options);
+  options.evidence = false;
+  const auto without = fit(data, options);
+  EXPECT_TRUE(with.likelihood.known);
+  EXPECT_FALSE(without.likelihood.known);
+  EXPECT_EQ(without.likelihood.method, "none");
+  EXPECT_EQ(with.model.functions[0].weights.w, without.model.functions[0].weights.w);
+}
+
 TEST(Regression, ModelFilesGiveTheSameBits) {
   const auto data = gp_data(200, 4);
   auto options = fixed_options();

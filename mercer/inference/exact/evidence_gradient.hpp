@@ -9,9 +9,9 @@
 //   pathwise        z ~ N(0, H) by random features: E[(H^-1 z)' dH (H^-1 z)]; the solves are
 //                   those of posterior samples
 //   rademacher, gaussian   E[(H^-1 z)' dH z] (Hutchinson)
-//   Source: Cutajar et al. (2016); Wenger et al. (2022); Lin et al. (2024); the control variate:
-//           design notes, section 4.c. All are unbiased but for the tolerance of the solves and,
-//           pathwise, the features.
+//   Source: Cutajar et al. (2016); Wenger et al. (2022); Lin et al. (2024); the control variate
+//           is derived in docs/methods/learning.md. All are unbiased but for the tolerance of the
+//           solves and, pathwise, the features.
 //   Cost:   iterations x one block product of 1 + q + probes columns, one pass with derivatives,
 //           and N m^2 derivatives for the exact trace of `control`.
 #pragma once

@@ -31,7 +31,7 @@ class ExactLaplace {
   void resume(const Problem& problem, Matrix a, Matrix beta);
   /// Begins the next one at `a`, without a factor.
   void start_at(Matrix a);
-  /// Of matrices so far.
+  /// Number of matrices factored so far.
   int factorisations() const;
 
  private:
@@ -57,7 +57,7 @@ LaplaceEvidence exact_laplace(const Problem& problem, const Observations& data, 
                               const NewtonOptions& options = {}, LaplaceMode start = {});
 
 double exact_laplace_bytes(Index n, FunctionCount functions);
-/// Of one evidence with its gradient, of many in a row.
+/// Cost of one evidence with its gradient, when many are evaluated one after the other.
 double exact_laplace_flops(Index n, FunctionCount functions);
 
 }  // namespace mercer::inference

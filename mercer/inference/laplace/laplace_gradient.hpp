@@ -5,7 +5,8 @@
 //                   Sigma = (K^-1 + W)^-1
 //   u = -1/2 tr(Sigma dW/df), s = u - Q K u (one adjoint solve for all parameters):
 //   d log q       = 1/2 a'dK a - 1/2 tr(Q dK) + s'dK g.
-//   Source: Cutajar et al. (2016), supplement; the adjoint form: design notes, section 7.
+//   Source: Cutajar et al. (2016), supplement; the adjoint form is derived in
+//           docs/methods/classification.md.
 //           Unbiased but for the tolerances of the mode and of the solves.
 //   Cost:   Newton's method from the last mode, probes + 1 solves a function, two passes with
 //           derivatives (and two more for the standard error).
