@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "cli/blas_setup.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/suggest.hpp"
 #include "cli/verbs.hpp"
@@ -96,6 +97,7 @@ int run(Words words) {
 
 int main(int argc, char** argv) {
   using namespace mercer;
+  cli::restart_with_better_kernels(argv);
   catch_interrupts();
   // A reader that goes away is an error of the write, said in words.
   std::signal(SIGPIPE, SIG_IGN);

@@ -9,6 +9,7 @@
 #include "mercer/core/types.hpp"
 #include "mercer/linalg/diagonal.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::linalg {
 
 /// A symmetric matrix known by its action; columns of x are separate right-hand sides.
@@ -72,3 +73,4 @@ class ShiftedOperator final : public LinearOperator {
 };
 
 }  // namespace mercer::linalg
+MERCER_API_END
