@@ -31,7 +31,6 @@
 #include "mercer/training/training.hpp"  // train, and the registry of trainers
 
 // data: CSV in and out, columns and categories, scaling, splits, simulated data.
-#include "mercer/data/array_file.hpp"  // the container behind model files
 #include "mercer/data/byte_sink.hpp"
 #include "mercer/data/csv_reader.hpp"
 #include "mercer/data/csv_writer.hpp"
