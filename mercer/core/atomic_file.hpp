@@ -6,6 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "mercer/core/export.hpp"
+
+MERCER_API_BEGIN
 namespace mercer {
 
 class AtomicFile {
@@ -30,3 +33,4 @@ class AtomicFile {
 };
 
 }  // namespace mercer
+MERCER_API_END

@@ -3,6 +3,9 @@
 
 #include <string_view>
 
+#include "mercer/core/export.hpp"
+
+MERCER_API_BEGIN
 namespace mercer {
 
 /// From now on SIGINT and SIGTERM set a flag; a second one ends the program at once.
@@ -15,3 +18,4 @@ void request_interrupt();
 void clear_interrupt();
 
 }  // namespace mercer
+MERCER_API_END

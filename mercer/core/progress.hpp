@@ -6,6 +6,7 @@
 
 #include "mercer/core/history.hpp"
 
+MERCER_API_BEGIN
 namespace mercer {
 
 /// Called now and then: what is being done, how far it is (0..1, negative when unknown), detail.
@@ -19,3 +20,4 @@ struct Progress {
 using ProgressCallback = std::function<Action(const Progress&)>;
 
 }  // namespace mercer
+MERCER_API_END

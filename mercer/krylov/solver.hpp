@@ -11,6 +11,7 @@
 #include "mercer/core/options.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::krylov {
 
 struct SolverOptions {
@@ -123,3 +124,4 @@ void check_arguments(const char* solver, const linalg::LinearOperator& a, ConstM
 void refuse_option(const char* solver, bool is_set, const char* option, const char* takers);
 
 }  // namespace mercer::krylov
+MERCER_API_END

@@ -15,6 +15,7 @@
 
 #include "mercer/inference/laplace/laplace.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 struct LaplaceEstimatorOptions {
@@ -66,3 +67,4 @@ class LaplaceGradient {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END
