@@ -13,7 +13,7 @@ namespace {
 
 // Rows that were learned from, those merged into others included.
 Index merged_rows(const models::KernelMachine& model) {
-  return model.record.value("merged_rows", Index{0});
+  return Json::parse(model.record).value("merged_rows", Index{0});
 }
 
 Json info_json(const std::string& path, const models::KernelMachine& model) {
@@ -28,7 +28,7 @@ Json info_json(const std::string& path, const models::KernelMachine& model) {
   json["count_column"] = model.schema.count_column;
   json["hyperparameters"] = hyperparameters_json(model.problem, model.scaling);
   json["certificate"] = certificate_json(model);
-  json["record"] = Json::parse(model.record.dump());
+  json["record"] = Json::parse(model.record);
   return json;
 }
 

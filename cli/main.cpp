@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "cli/blas_setup.hpp"
 #include "cli/console.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/signals.hpp"
@@ -101,6 +102,7 @@ int run(Words words) {
 int main(int argc, char** argv) {
   using namespace mercer;
   cli::open_closed_standard_streams();
+  cli::restart_with_better_kernels(argv);
   cli::catch_signals();
   const StopScope ended_by_signal([] { return cli::leaving() != 0; });
   const cli::Words words(argv + 1, argv + argc);

@@ -9,6 +9,7 @@
 
 #include "mercer/core/options.hpp"
 #include "mercer/core/options_json.hpp"
+#include "mercer/core/options_text.hpp"
 
 namespace mercer::cli {
 
@@ -41,56 +42,6 @@ struct Option {
   std::string text() const;
 };
 
-namespace detail {
-
-template <class T>
-T parse_number(const std::string& flag, std::string_view text);
-extern template double parse_number(const std::string&, std::string_view);
-extern template int parse_number(const std::string&, std::string_view);
-extern template std::int64_t parse_number(const std::string&, std::string_view);
-extern template std::uint64_t parse_number(const std::string&, std::string_view);
-std::uint64_t parse_size(const std::string& flag, const std::string& text);
-/// "0.1,1,10" cut at its commas; an empty part is refused.
-std::vector<std::string> split_at_commas(const std::string& flag, const std::string& text);
-/// A number, or the numbers of FROM:TO:COUNT.
-std::vector<double> parse_grid(const std::string& flag, const std::string& word);
-
-/// The value of one word.
-template <class Rule, class T>
-T parse(const std::string& flag, const std::string& text) {
-  if constexpr (std::is_same_v<Rule, Bytes>)
-    return static_cast<T>(parse_size(flag, text));
-  else if constexpr (std::is_same_v<T, std::string>)
-    return text.empty() ? throw InvalidArgument(fmt::format("{} is empty", flag)) : text;
-  else if constexpr (std::is_floating_point_v<T>)
-    return parse_number<double>(flag, text);
-  else if constexpr (std::is_unsigned_v<T>)
-    return parse_number<std::uint64_t>(flag, text);
-  else if constexpr (std::is_same_v<T, int>)
-    return parse_number<int>(flag, text);
-  else
-    return parse_number<std::int64_t>(flag, text);
-}
-
-template <class Rule, class T>
-void take_words(const std::string& flag, const std::vector<std::string>& words, T& value) {
-  if constexpr (is_optional<T>) {
-    value = parse<Rule, typename T::value_type>(flag, words.back());
-  } else if constexpr (is_list<T>) {
-    value.clear();
-    for (const auto& word : words)
-      for (const auto& part : split_at_commas(flag, word))
-        if constexpr (std::is_same_v<Rule, PositiveGrid>)
-          for (const double number : parse_grid(flag, part)) value.push_back(number);
-        else
-          value.push_back(parse<Rule, typename T::value_type>(flag, part));
-  } else {
-    value = parse<Rule, T>(flag, words.back());
-  }
-}
-
-}  // namespace detail
-
 /// `value` must outlive the option.
 template <class T, class Rule>
 Option make_option(const Field& field, T& value, const Rule& rule) {
@@ -113,7 +64,7 @@ Option make_option(const Field& field, T& value, const Rule& rule) {
     option.default_text = value_text(value);
     if (option.default_text.empty()) option.default_text = field.unset;
     option.take = [&value, flag = option.flag()](const std::vector<std::string>& words) {
-      detail::take_words<Rule>(flag, words, value);
+      take_words<Rule>(flag, words, value);
     };
   }
   option.read = [&value](const Json& json) { read_json<Rule>(json, value); };

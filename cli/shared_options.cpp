@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/blas_setup.hpp"
 #include "cli/exit_code.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/threads.hpp"
@@ -17,11 +18,11 @@ void add_run_options(Arguments& arguments, RunOptions& options) {
 
 void apply(const RunOptions& options) {
   validate(options);
-  if (!options.threads) return;
-  if (*options.threads > 4096)
+  if (options.threads && *options.threads > 4096)
     throw InvalidArgument(fmt::format(
         "`threads` is {}, more than this program can use; give at most 4096", *options.threads));
-  set_num_threads(*options.threads);
+  if (options.threads) set_num_threads(*options.threads);
+  reserve_blas_buffers();
 }
 
 void tell_config(const Arguments& arguments, const Console& console) {

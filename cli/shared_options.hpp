@@ -31,7 +31,8 @@ void visit_fields(RunOptions& o, Visitor&& field) {
 
 /// The options of every run under their title.
 void add_run_options(Arguments& arguments, RunOptions& options);
-/// Sets the number of threads; throws InvalidArgument unless it is positive.
+/// Sets the number of threads, which must be positive, and under a limit on address space maps the
+/// buffers of OpenBLAS for them.
 void apply(const RunOptions& options);
 
 /// Notes about the configuration file.

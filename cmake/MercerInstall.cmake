@@ -1,33 +1,41 @@
-# `cmake --install`: the program, the rooms, their headers, and a package file, so that another
-# project can say find_package(mercer) and link mercer::mercer. tests/install does just that.
+# `cmake --install`: the program, libmercer.a and libmercer.so, the public headers, and files for
+# find_package(mercer) and pkg-config, so that another project can use mercer (docs/embedding.md).
+# tests/install does just that.
 include(CMakePackageConfigHelpers)
 
-get_property(rooms GLOBAL PROPERTY MERCER_ROOMS)
-
-# Libraries without a package file of their own are known here by the full path of this machine.
-# The installed package names them instead, and mercerConfig.cmake finds them again.
-foreach(room ${rooms})
-  get_target_property(links ${room} INTERFACE_LINK_LIBRARIES)
-  if(NOT links)
-    continue()
-  endif()
-  foreach(pair "MERCER_OPENBLAS|mercer::openblas" "MERCER_LBFGS|mercer::lbfgs")
-    string(REPLACE "|" ";" pair ${pair})
-    list(GET pair 0 variable)
-    list(GET pair 1 name)
-    list(TRANSFORM links REPLACE "^${${variable}}$"
-      "$<BUILD_INTERFACE:${${variable}}>;$<INSTALL_INTERFACE:$<LINK_ONLY:${name}>>")
-  endforeach()
-  set_target_properties(${room} PROPERTIES INTERFACE_LINK_LIBRARIES "${links}")
-endforeach()
-
-install(TARGETS mercer ${rooms} EXPORT mercerTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set(libraries mercer_archive)
+if(TARGET mercer_shared)
+  list(APPEND libraries mercer_shared)
+endif()
+install(TARGETS ${libraries} EXPORT mercerTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET mercer_cli)
   install(TARGETS mercer_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/mercer DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "detail" EXCLUDE PATTERN "simd" EXCLUDE
-  PATTERN "*-inl.hpp" EXCLUDE)
+
+# Public is what mercer/mercer.hpp reaches, and the C header.
+set(install_headers [[
+  set(found mercer/c/mercer.h)
+  set(waiting mercer/mercer.hpp)
+  while(waiting)
+    list(POP_FRONT waiting header)
+    list(APPEND found ${header})
+    file(STRINGS "@PROJECT_SOURCE_DIR@/${header}" lines REGEX "^#include \"mercer/")
+    foreach(line ${lines})
+      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" next "${line}")
+      if(NOT next IN_LIST found AND NOT next IN_LIST waiting)
+        list(APPEND waiting ${next})
+      endif()
+    endforeach()
+  endwhile()
+  foreach(header ${found})
+    get_filename_component(folder ${header} DIRECTORY)
+    file(INSTALL "@PROJECT_SOURCE_DIR@/${header}"
+      DESTINATION "${CMAKE_INSTALL_PREFIX}/@CMAKE_INSTALL_INCLUDEDIR@/${folder}")
+  endforeach()
+]])
+string(CONFIGURE "${install_headers}" install_headers @ONLY)
+install(CODE "${install_headers}")
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/mercer)
@@ -39,3 +47,8 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/mercerConfigVersion
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mercerConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/mercerConfigVersion.cmake DESTINATION ${package_folder})
+
+file(RELATIVE_PATH MERCER_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/mercer.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mercer.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mercer.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

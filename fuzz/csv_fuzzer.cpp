@@ -9,9 +9,9 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/data/csv_reader.hpp"
+#include "mercer/data/data_json.hpp"
 #include "mercer/data/dataset.hpp"
 #include "mercer/data/predict_stream.hpp"
-#include "mercer/data/scaling.hpp"
 
 namespace {
 

@@ -32,7 +32,6 @@
 // Bounds and start values of hyperparameters: mercer/training/rules.hpp; there are no priors yet.
 
 // data: CSV in and out, columns and categories, scaling, splits, simulated data.
-#include "mercer/data/array_file.hpp"  // the container behind model files
 #include "mercer/data/byte_sink.hpp"
 #include "mercer/data/csv_reader.hpp"
 #include "mercer/data/csv_writer.hpp"

@@ -25,6 +25,7 @@
 #include "mercer/core/options.hpp"
 #include "mercer/operators/kernel_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::approximations {
 
 enum class Landmarks { uniform, kmeans, leverage };
@@ -73,3 +74,4 @@ double landmark_flops(Index n, const LandmarkOptions& options);
 double landmark_bytes(Index n, const LandmarkOptions& options);
 
 }  // namespace mercer::approximations
+MERCER_API_END

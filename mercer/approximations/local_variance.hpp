@@ -11,6 +11,7 @@
 
 #include "mercer/approximations/neighbours.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::approximations {
 
 class LocalVariance {
@@ -43,3 +44,4 @@ class LocalVariance {
 };
 
 }  // namespace mercer::approximations
+MERCER_API_END

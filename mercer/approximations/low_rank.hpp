@@ -5,6 +5,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::approximations {
 
 struct LowRank {
@@ -21,3 +22,4 @@ struct LowRank {
 };
 
 }  // namespace mercer::approximations
+MERCER_API_END

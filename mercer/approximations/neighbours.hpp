@@ -21,6 +21,7 @@
 #include "mercer/kernels/kernel.hpp"
 #include "mercer/linalg/diagonal.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::approximations {
 
 /// Points as columns (features x N), so that those of a small set are gathered in whole lines.
@@ -138,3 +139,4 @@ double neighbours_kernel_values(Index n, Index count, bool residual);
 double neighbours_flops(Index n, Index d, Index count, Index rank);
 
 }  // namespace mercer::approximations
+MERCER_API_END

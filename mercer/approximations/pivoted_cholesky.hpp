@@ -10,6 +10,7 @@
 #include "mercer/core/options.hpp"
 #include "mercer/operators/kernel_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::approximations {
 
 struct PivotedCholeskyOptions {
@@ -32,3 +33,4 @@ double pivoted_cholesky_bytes(Index n, Index rank);
 double pivoted_cholesky_flops(Index n, Index rank);
 
 }  // namespace mercer::approximations
+MERCER_API_END

@@ -17,6 +17,7 @@
 
 #include "mercer/kernels/kernel.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::approximations {
 
 class RandomFeatures {
@@ -63,3 +64,4 @@ class RandomFeatures {
 };
 
 }  // namespace mercer::approximations
+MERCER_API_END

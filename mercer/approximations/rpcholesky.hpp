@@ -18,6 +18,7 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/operators/kernel_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::approximations {
 
 struct RpCholeskyOptions {
@@ -111,3 +112,4 @@ double rpcholesky_flops(Index n, Index rank);
 double rpcholesky_kernel_values(Index n, Index rank);
 
 }  // namespace mercer::approximations
+MERCER_API_END

@@ -19,6 +19,7 @@
 #include "mercer/core/options.hpp"
 #include "mercer/operators/kernel_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::approximations {
 
 struct VecchiaOptions {
@@ -109,3 +110,4 @@ class Vecchia {
 };
 
 }  // namespace mercer::approximations
+MERCER_API_END

@@ -16,6 +16,7 @@
 #include "mercer/core/history.hpp"
 #include "mercer/core/options.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::approximations {
 
 struct VecchiaDrawOptions {
@@ -48,3 +49,4 @@ VecchiaDraw vecchia_draw(const kernels::Kernel& kernel, const Matrix& x, double 
 double vecchia_draw_bytes(Index n, Index d, Index neighbours);
 
 }  // namespace mercer::approximations
+MERCER_API_END

@@ -7,6 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "mercer/core/export.hpp"
+
+MERCER_API_BEGIN
 namespace mercer {
 
 class AtomicFile {
@@ -38,3 +41,4 @@ class AtomicFile {
 void remove_temporary_files();
 
 }  // namespace mercer
+MERCER_API_END

@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mercer/core/export.hpp"
+
+MERCER_API_BEGIN
 namespace mercer {
 
 /// CRC-32 (the one of zlib and gzip) of some bytes; pass the last value to continue it.
@@ -13,3 +16,4 @@ std::uint64_t fingerprint(const void* data, std::size_t bytes,
                           std::uint64_t previous = 0xcbf29ce484222325ULL);
 
 }  // namespace mercer
+MERCER_API_END

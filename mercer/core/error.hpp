@@ -8,6 +8,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer {
 
 struct Error : std::runtime_error {
@@ -68,3 +69,4 @@ struct Interrupted : Error {
 };
 
 }  // namespace mercer
+MERCER_API_END

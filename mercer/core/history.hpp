@@ -7,6 +7,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer {
 
 enum class StopReason { converged, iteration_limit, breakdown, stagnation, interrupted };
@@ -48,3 +49,4 @@ enum class Action { proceed, stop };
 using Observer = std::function<Action(const Iteration&)>;
 
 }  // namespace mercer
+MERCER_API_END

@@ -6,6 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "mercer/core/export.hpp"
+
+MERCER_API_BEGIN
 namespace mercer {
 
 /// Largest resident size of this process so far.
@@ -23,3 +26,4 @@ std::uint64_t parse_bytes(std::string_view text);
 std::string format_bytes(double bytes);
 
 }  // namespace mercer
+MERCER_API_END

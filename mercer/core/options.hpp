@@ -25,6 +25,7 @@
 
 #include "mercer/core/error.hpp"
 
+MERCER_API_BEGIN
 namespace mercer {
 
 /// What a field has a part in.
@@ -175,3 +176,4 @@ std::string identity_text(const Options& options) {
 }
 
 }  // namespace mercer
+MERCER_API_END

@@ -8,6 +8,7 @@
 #include "mercer/core/history.hpp"
 #include "mercer/core/stop.hpp"
 
+MERCER_API_BEGIN
 namespace mercer {
 
 /// Called now and then: what is being done, how far it is (0..1, negative when unknown), detail.
@@ -46,3 +47,4 @@ class ObservedCall {
 };
 
 }  // namespace mercer
+MERCER_API_END

@@ -22,6 +22,7 @@
 
 #include "mercer/core/error.hpp"
 
+MERCER_API_BEGIN
 namespace mercer {
 
 /// Entry has `name` and `summary`, both convertible to std::string_view.
@@ -107,3 +108,4 @@ class Registry {
 };
 
 }  // namespace mercer
+MERCER_API_END

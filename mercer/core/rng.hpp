@@ -8,6 +8,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer {
 
 class Rng {
@@ -53,3 +54,4 @@ class Rng {
 };
 
 }  // namespace mercer
+MERCER_API_END

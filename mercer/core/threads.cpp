@@ -1,6 +1,6 @@
 #include "mercer/core/threads.hpp"
 
-#include <dlfcn.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/openmp.hpp"
 #include "mercer/core/stop.hpp"
 
 namespace mercer {
@@ -61,16 +63,6 @@ void wait_until(std::mutex& mutex, std::condition_variable& changed, const Done&
   }
 }
 
-// A thread of the team must not start an OpenMP team of its own: OpenBLAS (OpenMP flavour) asks
-// for the number of OpenMP threads in every thread that calls it, whatever it was told in another,
-// and then sums in another order. Looked up by name, because mercer itself does not use OpenMP.
-void keep_openmp_serial() {
-  using SetNumThreads = void (*)(int);
-  static const auto set =
-      reinterpret_cast<SetNumThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  if (set != nullptr) set(1);
-}
-
 /// Threads that live as long as the process and run one loop at a time.
 class Team {
  public:
@@ -101,7 +93,7 @@ class Team {
 
  private:
   void serve(int worker, std::uint64_t seen) {
-    keep_openmp_serial();
+    const SerialOpenMp serial;  // tasks may call OpenBLAS
     for (;;) {
       wait_until(mutex_, started_, [&] { return generation_.load() != seen; });
       seen = generation_.load();
@@ -124,11 +116,22 @@ class Team {
   std::vector<std::thread> threads_;
 };
 
+// Never destroyed: its threads sleep until the process ends.
+std::atomic<Team*> current_team{nullptr};
+
 Team& team() {
-  // Never destroyed: its threads sleep until the process ends.
-  static Team& instance = *new Team;
-  return instance;
+  Team* found = current_team.load();
+  if (found != nullptr) return *found;
+  auto fresh = std::make_unique<Team>();
+  if (!current_team.compare_exchange_strong(found, fresh.get())) return *found;
+  return *fresh.release();
 }
+
+// fork() copies the thread that calls it and no other: in the child the team of the parent has no
+// threads, and its mutexes may be locked for ever. The child starts a team of its own when it first
+// needs one.
+[[maybe_unused]] const int fork_handler =
+    pthread_atfork(nullptr, nullptr, [] { current_team.store(nullptr); });
 
 }  // namespace
 

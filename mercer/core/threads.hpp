@@ -1,11 +1,15 @@
 // The one place where mercer runs in parallel. A loop is cut into tasks whose number and order of
 // summation do not depend on the number of threads, so that results are the same bits on any.
+//
+// Any thread may call parallel_for, also several at the same time: their loops run one after
+// another. A child of fork() starts a team of its own; fork while no other thread is inside mercer.
 #pragma once
 
 #include <functional>
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer {
 
 /// Threads used by parallel_for; starts as the number of cores this process may use.
@@ -19,3 +23,4 @@ void set_num_threads(int count);
 void parallel_for(Index count, const std::function<void(Index task, int worker)>& body);
 
 }  // namespace mercer
+MERCER_API_END

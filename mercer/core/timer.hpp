@@ -2,6 +2,9 @@
 
 #include <chrono>
 
+#include "mercer/core/export.hpp"
+
+MERCER_API_BEGIN
 namespace mercer {
 
 /// Wall-clock seconds since construction.
@@ -16,3 +19,4 @@ class Timer {
 };
 
 }  // namespace mercer
+MERCER_API_END

@@ -4,6 +4,9 @@
 
 #include <Eigen/Core>
 
+#include "mercer/core/export.hpp"
+
+MERCER_API_BEGIN
 namespace mercer {
 
 using Index = Eigen::Index;
@@ -18,3 +21,4 @@ using VectorView = Eigen::Ref<Vector>;
 using ConstVectorView = Eigen::Ref<const Vector>;
 
 }  // namespace mercer
+MERCER_API_END

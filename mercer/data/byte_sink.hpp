@@ -6,6 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "mercer/core/export.hpp"
+
+MERCER_API_BEGIN
 namespace mercer::data {
 
 class ByteSink {
@@ -28,3 +31,4 @@ class ByteSink {
 };
 
 }  // namespace mercer::data
+MERCER_API_END

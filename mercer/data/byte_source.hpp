@@ -6,6 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "mercer/core/export.hpp"
+
+MERCER_API_BEGIN
 namespace mercer::data {
 
 class ByteSource {
@@ -33,3 +36,4 @@ class ByteSource {
 };
 
 }  // namespace mercer::data
+MERCER_API_END

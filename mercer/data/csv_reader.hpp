@@ -15,6 +15,7 @@
 #include "mercer/core/types.hpp"
 #include "mercer/data/byte_source.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::data {
 
 struct CsvOptions {
@@ -125,3 +126,4 @@ class CsvReader {
 };
 
 }  // namespace mercer::data
+MERCER_API_END

@@ -11,6 +11,7 @@
 #include "mercer/core/types.hpp"
 #include "mercer/data/byte_sink.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::data {
 
 class CsvWriter {
@@ -49,3 +50,4 @@ class CsvWriter {
 };
 
 }  // namespace mercer::data
+MERCER_API_END

@@ -17,6 +17,7 @@
 #include "mercer/data/scaling.hpp"
 #include "mercer/data/schema.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::data {
 
 struct DataOptions {
@@ -91,3 +92,4 @@ Dataset make_dataset(Matrix inputs, Vector target, std::vector<std::string> name
 Dataset take_rows(const Dataset& all, std::span<const Index> rows, bool standardize = true);
 
 }  // namespace mercer::data
+MERCER_API_END

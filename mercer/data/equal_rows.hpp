@@ -6,9 +6,11 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::data {
 
 /// For every row the first row with the same values, itself when there is none before; -0 equals 0.
 std::vector<Index> first_equal_rows(const Matrix& values);
 
 }  // namespace mercer::data
+MERCER_API_END

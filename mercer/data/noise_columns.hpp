@@ -10,6 +10,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::data {
 
 enum class ColumnRole { target, input, noise, count };
@@ -29,3 +30,4 @@ struct NoiseColumns {
 NoiseColumns take_rows(const NoiseColumns& columns, std::span<const Index> rows);
 
 }  // namespace mercer::data
+MERCER_API_END

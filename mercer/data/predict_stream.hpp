@@ -10,6 +10,7 @@
 #include "mercer/data/noise_columns.hpp"
 #include "mercer/data/schema.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::data {
 
 enum class TargetUse { ignored, if_present, required };
@@ -69,3 +70,4 @@ class PredictStream {
 };
 
 }  // namespace mercer::data
+MERCER_API_END

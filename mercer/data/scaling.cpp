@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mercer/core/error.hpp"
+#include "mercer/data/data_json.hpp"
 
 namespace mercer::data {
 namespace {

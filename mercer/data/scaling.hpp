@@ -3,10 +3,9 @@
 // relevance determination can undo.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::data {
 
 struct Scaling {
@@ -32,8 +31,5 @@ struct Scaling {
 /// Values up to 1e300 in size neither overflow nor underflow on the way.
 Scaling fit_scaling(ConstMatrixView inputs, ConstVectorView target);
 
-void to_json(nlohmann::json& json, const Scaling& scaling);
-/// Throws ModelFileError unless sizes agree, all is finite and deviations are positive.
-void from_json(const nlohmann::json& json, Scaling& scaling);
-
 }  // namespace mercer::data
+MERCER_API_END

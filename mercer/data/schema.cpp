@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "mercer/core/error.hpp"
+#include "mercer/data/data_json.hpp"
 #include "mercer/data/text.hpp"
 
 namespace mercer::data {

@@ -3,13 +3,13 @@
 // read other files by column name.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::data {
 
 /// Larger values are refused: differences of two of them overflow.
@@ -43,8 +43,5 @@ struct Schema {
 /// The place of `text` among the sorted levels, -1 if it is not one of them.
 Index level_index(const std::vector<std::string>& levels, std::string_view text);
 
-void to_json(nlohmann::json& json, const Schema& schema);
-/// Throws ModelFileError, naming the field, on anything that is not a usable schema.
-void from_json(const nlohmann::json& json, Schema& schema);
-
 }  // namespace mercer::data
+MERCER_API_END

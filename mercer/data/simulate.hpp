@@ -10,6 +10,7 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::data {
 
 /// n x d points, uniform on the unit cube.
@@ -77,3 +78,4 @@ GridDesign grid_with_holes(const GridOptions& options);
 Simulated grid_field(const GridOptions& options, double noise_sd);
 
 }  // namespace mercer::data
+MERCER_API_END

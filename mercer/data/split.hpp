@@ -7,6 +7,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::data {
 
 struct Split {
@@ -26,3 +27,4 @@ Matrix take_rows(ConstMatrixView values, std::span<const Index> rows);
 Vector take_rows(ConstVectorView values, std::span<const Index> rows);
 
 }  // namespace mercer::data
+MERCER_API_END

@@ -16,6 +16,7 @@
 #include "mercer/inference/speeds.hpp"
 #include "mercer/krylov/registry.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// The largest rank that is built, unless the memory allows only less.
@@ -71,3 +72,4 @@ preconditioners::Cost adaptive_cost(Index n, Index d, Index rank, Index neighbou
 Index affordable_rank(Index n, Index d, Index max_rank, double bytes);
 
 }  // namespace mercer::inference
+MERCER_API_END

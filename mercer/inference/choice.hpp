@@ -8,6 +8,7 @@
 #include "mercer/operators/registry.hpp"
 #include "mercer/preconditioners/preconditioner_info.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// double: float64 products. mixed: float32 products inside, double refinement outside.
@@ -38,3 +39,4 @@ struct SystemChoice {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

@@ -8,6 +8,7 @@
 #include "mercer/core/history.hpp"
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// One evaluation. Estimates by solves have a gradient with its noise but no value.
@@ -38,3 +39,4 @@ struct LikelihoodValue {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

@@ -16,6 +16,7 @@
 #include "mercer/inference/posterior.hpp"
 #include "mercer/inference/speeds.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// Named arrays, for checkpoints.
@@ -134,3 +135,4 @@ bool is_cholesky(std::string_view solver);
 bool is_iterative(std::string_view solver);
 
 }  // namespace mercer::inference
+MERCER_API_END

@@ -22,6 +22,7 @@
 
 #include "mercer/krylov/solver.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 struct LogDeterminantOptions {
@@ -67,3 +68,4 @@ LanczosLog lanczos_log(const krylov::CgCoefficients& coefficients, double last_e
                        std::optional<double> lambda = {});
 
 }  // namespace mercer::inference
+MERCER_API_END

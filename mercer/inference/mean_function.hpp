@@ -8,6 +8,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 enum class MeanKind { zero, constant, linear };
@@ -32,3 +33,4 @@ Matrix mean_basis(MeanKind kind, ConstMatrixView x, const std::vector<Index>& le
 std::vector<Index> dependent_inputs(MeanKind kind, ConstMatrixView x);
 
 }  // namespace mercer::inference
+MERCER_API_END

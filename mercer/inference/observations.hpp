@@ -15,6 +15,7 @@
 
 #include "mercer/linalg/diagonal.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 struct RowNoise {
@@ -61,3 +62,4 @@ struct Observations {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

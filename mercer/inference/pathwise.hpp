@@ -23,6 +23,7 @@
 #include "mercer/core/options.hpp"
 #include "mercer/inference/exact/exact_evidence.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 struct PathwiseOptions {
@@ -73,3 +74,4 @@ class PathwiseDraws {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

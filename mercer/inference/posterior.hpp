@@ -9,6 +9,7 @@
 #include "mercer/inference/system.hpp"
 #include "mercer/inference/weights.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// How far predictions are from the exact ones. For every x*
@@ -53,3 +54,4 @@ struct Posterior {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

@@ -11,6 +11,7 @@
 #include "mercer/kernels/kernel.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// A value: copies have their own likelihood.
@@ -50,3 +51,4 @@ struct Problem {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

@@ -8,6 +8,7 @@
 #include "mercer/core/history.hpp"
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// M rows.
@@ -52,3 +53,4 @@ inline bool raise_to_floor(double& variance, double prior) {
 }
 
 }  // namespace mercer::inference
+MERCER_API_END

@@ -6,6 +6,7 @@
 #include "mercer/inference/choice.hpp"
 #include "mercer/kernels/kernel.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 using operators::Speeds;
@@ -29,3 +30,4 @@ double apply_seconds(const Speeds& speeds, const preconditioners::Cost& cost, do
                      Index columns);
 
 }  // namespace mercer::inference
+MERCER_API_END

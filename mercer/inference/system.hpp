@@ -12,6 +12,7 @@
 #include "mercer/linalg/cholesky.hpp"
 #include "mercer/operators/registry.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// The products of one solve.
@@ -92,3 +93,4 @@ class RegularizedSystem {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

@@ -3,6 +3,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 struct Weights {
@@ -16,3 +17,4 @@ struct Weights {
 Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis);
 
 }  // namespace mercer::inference
+MERCER_API_END

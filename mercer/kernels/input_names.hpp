@@ -6,6 +6,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::kernels {
 
 struct InputNames {
@@ -21,3 +22,4 @@ struct InputNames {
 };
 
 }  // namespace mercer::kernels
+MERCER_API_END

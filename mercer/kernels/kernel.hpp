@@ -17,6 +17,7 @@
 #include "mercer/kernels/input_names.hpp"
 #include "mercer/kernels/leaf.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::kernels {
 
 struct Node {
@@ -92,3 +93,4 @@ class Kernel {
 };
 
 }  // namespace mercer::kernels
+MERCER_API_END

@@ -6,6 +6,7 @@
 
 #include "mercer/kernels/registry.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::kernels {
 
 struct Leaf {
@@ -39,3 +40,4 @@ struct Leaf {
 };
 
 }  // namespace mercer::kernels
+MERCER_API_END

@@ -14,6 +14,7 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::kernels {
 
 /// How a leaf sees a pair of points:
@@ -88,3 +89,4 @@ struct LeafList {
 double unit_gamma(double shape, Rng& rng);
 
 }  // namespace mercer::kernels
+MERCER_API_END

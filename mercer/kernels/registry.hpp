@@ -7,6 +7,7 @@
 
 #include "mercer/kernels/leaf_parts.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::kernels {
 
 /// The place of a leaf in the type list.
@@ -47,3 +48,4 @@ const LeafInfo& leaf_info(LeafKind kind);
 const LeafInfo& leaf_info(std::string_view name);
 
 }  // namespace mercer::kernels
+MERCER_API_END

@@ -14,6 +14,7 @@
 
 #include "mercer/krylov/solver.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::krylov {
 
 using CgOptions = SolverOptions;
@@ -31,3 +32,4 @@ double cg_flops(Index n, Index columns);
 SolverInfo cg_info();
 
 }  // namespace mercer::krylov
+MERCER_API_END

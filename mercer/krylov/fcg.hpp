@@ -17,6 +17,7 @@
 
 #include "mercer/krylov/solver.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::krylov {
 
 constexpr int default_window = 15;
@@ -33,3 +34,4 @@ double fcg_flops(Index n, Index columns);
 SolverInfo fcg_info();
 
 }  // namespace mercer::krylov
+MERCER_API_END

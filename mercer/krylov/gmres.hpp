@@ -18,6 +18,7 @@
 
 #include "mercer/krylov/solver.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::krylov {
 
 constexpr int default_restart = 30;
@@ -39,3 +40,4 @@ SolverInfo gmres_info();
 SolverInfo fgmres_info();
 
 }  // namespace mercer::krylov
+MERCER_API_END

@@ -27,6 +27,7 @@
 #include "mercer/core/options.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::krylov {
 
 enum class KernelLoss {
@@ -89,3 +90,4 @@ double kernel_cg_bytes(Index n, Index columns);
 double kernel_cg_flops(Index n, Index columns);
 
 }  // namespace mercer::krylov
+MERCER_API_END

@@ -16,6 +16,7 @@
 
 #include "mercer/krylov/solver.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::krylov {
 
 /// Solves high X = B; low is a cheaper operator close to it. Arguments as in cg().
@@ -24,3 +25,4 @@ SolveResult solve_mixed(const linalg::LinearOperator& high, const linalg::Linear
                         SolverContext context = {});
 
 }  // namespace mercer::krylov
+MERCER_API_END

@@ -7,6 +7,7 @@
 #include "mercer/core/registry.hpp"
 #include "mercer/krylov/solver.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::krylov {
 
 Registry<SolverInfo>& solvers();
@@ -14,3 +15,4 @@ Registry<SolverInfo>& solvers();
 inline const SolverInfo& solver(std::string_view name) { return solvers().find(name); }
 
 }  // namespace mercer::krylov
+MERCER_API_END

@@ -14,6 +14,7 @@
 #include "mercer/core/options.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::krylov {
 
 struct SolverOptions {
@@ -132,3 +133,4 @@ void check_together(const char* solver, const linalg::RowSpace& space, Index col
 void refuse_option(const char* solver, bool is_set, const char* option, const char* takers);
 
 }  // namespace mercer::krylov
+MERCER_API_END

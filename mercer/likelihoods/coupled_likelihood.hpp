@@ -8,6 +8,7 @@
 
 #include "mercer/likelihoods/likelihood.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::likelihoods {
 
 /// Probabilities of the classes when the functions of a row are jointly normal.
@@ -44,3 +45,4 @@ class CoupledLikelihood : public Likelihood {
 };
 
 }  // namespace mercer::likelihoods
+MERCER_API_END

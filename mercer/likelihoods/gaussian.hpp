@@ -5,6 +5,7 @@
 
 #include "mercer/likelihoods/likelihood.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::likelihoods {
 
 LikelihoodInfo gaussian_info();
@@ -13,3 +14,4 @@ LikelihoodInfo gaussian_info();
 std::unique_ptr<Likelihood> make_gaussian(double noise_variance);
 
 }  // namespace mercer::likelihoods
+MERCER_API_END

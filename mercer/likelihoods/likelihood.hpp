@@ -13,6 +13,7 @@
 #include "mercer/core/registry.hpp"
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::likelihoods {
 
 /// log p(y | f) and its first three derivatives in f.
@@ -99,3 +100,4 @@ struct LikelihoodInfo {
 Registry<LikelihoodInfo>& likelihoods();
 
 }  // namespace mercer::likelihoods
+MERCER_API_END

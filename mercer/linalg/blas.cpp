@@ -13,6 +13,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/detail/lapack.hpp"
+#include "mercer/linalg/detail/serial_blas.hpp"
 
 namespace mercer::linalg {
 namespace {
@@ -122,7 +123,7 @@ void scale(double beta, MatrixView c) {
 
 void gemm(double alpha, ConstMatrixView a, Transpose op_a, ConstMatrixView b, Transpose op_b,
           double beta, MatrixView c) {
-  use_serial_blas();
+  const detail::SerialBlas serial;
   const Index m = op_a == Transpose::no ? a.rows() : a.cols();
   const Index k = op_a == Transpose::no ? a.cols() : a.rows();
   const Index n = op_b == Transpose::no ? b.cols() : b.rows();
@@ -149,7 +150,7 @@ void gemm(double alpha, ConstMatrixView a, Transpose op_a, ConstMatrixView b, Tr
 }
 
 void gram(double alpha, ConstMatrixView a, double beta, MatrixView c) {
-  use_serial_blas();
+  const detail::SerialBlas serial;
   const Index n = a.cols();
   if (c.rows() != n) throw DimensionMismatch("gram: rows of c", c.rows(), "columns of a", n);
   if (c.cols() != n) throw DimensionMismatch("gram: columns of c", c.cols(), "columns of a", n);
@@ -193,7 +194,7 @@ void solve_diagonal_block(ConstMatrixView l, Transpose op, Index k, Index nb, Ma
 }  // namespace
 
 void solve_lower(ConstMatrixView l, Transpose op, MatrixView b) {
-  use_serial_blas();
+  const detail::SerialBlas serial;
   const Index n = l.rows();
   if (l.cols() != n) throw DimensionMismatch("solve_lower: columns of l", l.cols(), "rows of l", n);
   if (b.rows() != n) throw DimensionMismatch("solve_lower: rows of b", b.rows(), "rows of l", n);
@@ -215,7 +216,7 @@ void solve_lower(ConstMatrixView l, Transpose op, MatrixView b) {
 }
 
 void solve_lower_right(ConstMatrixView l, Transpose op, MatrixView b) {
-  use_serial_blas();
+  const detail::SerialBlas serial;
   const Index n = l.rows();
   if (l.cols() != n)
     throw DimensionMismatch("solve_lower_right: columns of l", l.cols(), "rows of l", n);
@@ -233,7 +234,7 @@ void solve_lower_right(ConstMatrixView l, Transpose op, MatrixView b) {
 }
 
 void multiply_lower(ConstMatrixView l, MatrixView b) {
-  use_serial_blas();
+  const detail::SerialBlas serial;
   const Index n = l.rows();
   if (l.cols() != n)
     throw DimensionMismatch("multiply_lower: columns of l", l.cols(), "rows of l", n);
@@ -254,7 +255,7 @@ void multiply_lower(ConstMatrixView l, MatrixView b) {
 }
 
 void column_dots(ConstMatrixView x, ConstMatrixView y, std::span<double> out) {
-  use_serial_blas();
+  const detail::SerialBlas serial;
   const Index n = x.rows(), t = x.cols();
   if (y.rows() != n) throw DimensionMismatch("column_dots: rows of y", y.rows(), "rows of x", n);
   if (y.cols() != t)
@@ -279,7 +280,7 @@ void column_dots(ConstMatrixView x, ConstMatrixView y, std::span<double> out) {
 }
 
 SymmetricEigen symmetric_eigen(ConstMatrixView a) {
-  use_serial_blas();
+  const detail::SerialBlas serial;
   const Index n = a.rows();
   if (a.cols() != n)
     throw DimensionMismatch("symmetric_eigen: columns of a", a.cols(), "rows of a", n);

@@ -6,6 +6,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::linalg {
 
 enum class Transpose { no, yes };
@@ -35,10 +36,19 @@ struct SymmetricEigen {
 };
 SymmetricEigen symmetric_eigen(ConstMatrixView a);
 
-/// Keeps OpenBLAS on one thread; called by every function here, cheap after the first time.
-void use_serial_blas();
-
 /// The kernels that OpenBLAS runs, e.g. "SkylakeX", "Haswell".
 const char* blas_target();
+/// What OPENBLAS_CORETYPE should say when the program starts; null when the choice of OpenBLAS is
+/// fine. An OpenBLAS older than the processor does not know its model number and falls back to SSE
+/// kernels (0.3.21 on a 2023 Xeon: "Prescott", 3 times slower).
+const char* better_blas_target();
+
+/// OpenBLAS maps a buffer of this size (on x86-64, at most) for every thread that is inside it at
+/// the same time, and tries for ever when the system refuses.
+inline constexpr double blas_buffer_bytes = 128.0 * 1048576;
+/// Throws DoesNotFit when a limit on address space leaves less than that for every thread. Every
+/// function here checks it the first time.
+void check_blas_memory();
 
 }  // namespace mercer::linalg
+MERCER_API_END

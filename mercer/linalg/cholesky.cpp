@@ -13,6 +13,7 @@
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/linalg/detail/lapack.hpp"
+#include "mercer/linalg/detail/serial_blas.hpp"
 
 namespace mercer::linalg {
 namespace {
@@ -169,7 +170,7 @@ void mirror_lower(const Tiles& t) {
 Cholesky::Cholesky(Matrix a) : l_(std::move(a)) {
   if (l_.rows() != l_.cols())
     throw DimensionMismatch("Cholesky: rows of a", l_.rows(), "columns of a", l_.cols());
-  use_serial_blas();
+  const detail::SerialBlas serial;
   check_finite(l_);
   factor_tiles(Tiles(l_));
 }
@@ -188,6 +189,7 @@ void Cholesky::solve_in_place(MatrixView b) const {
 void Cholesky::solve_lower_in_place(MatrixView b) const { solve_lower(l_, Transpose::no, b); }
 
 Matrix Cholesky::inverse() && {
+  const detail::SerialBlas serial;
   const Tiles t(l_);
   invert_factor(t);
   multiply_by_transpose(t);

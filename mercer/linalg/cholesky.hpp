@@ -6,6 +6,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::linalg {
 
 /// The lower factor L of a symmetric positive-definite matrix, A = L L'.
@@ -41,3 +42,4 @@ double cholesky_flops(Index n);
 double cholesky_rounding(Index n);
 
 }  // namespace mercer::linalg
+MERCER_API_END

@@ -7,6 +7,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::linalg {
 
 class Diagonal {
@@ -47,3 +48,4 @@ class Diagonal {
 };
 
 }  // namespace mercer::linalg
+MERCER_API_END

@@ -10,6 +10,7 @@
 #include "mercer/linalg/diagonal.hpp"
 #include "mercer/linalg/row_space.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::linalg {
 
 /// A symmetric matrix known by its action; columns of x are separate right-hand sides.
@@ -77,3 +78,4 @@ class ShiftedOperator final : public LinearOperator {
 };
 
 }  // namespace mercer::linalg
+MERCER_API_END

@@ -6,6 +6,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 /// Predictions whose confidence lies in one tenth of [0, 1].
@@ -45,3 +46,4 @@ class ClassScoreKeeper {
 };
 
 }  // namespace mercer::models
+MERCER_API_END

@@ -7,6 +7,7 @@
 
 #include "mercer/data/dataset.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 /// More than this are refused: each class has a latent function of its own.
@@ -35,3 +36,4 @@ Classes find_classes(const data::Dataset& data);
 bool looks_like_classes(const data::Dataset& data);
 
 }  // namespace mercer::models
+MERCER_API_END

@@ -165,7 +165,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   result.build_seconds = posterior.build_seconds;
   result.model = machine(data, options, task, problem, std::move(posterior));
   result.model.x = std::move(task.rows.x);
-  result.model.record = fit_record(data, options, result);
+  result.model.record = fit_record(data, options, result).dump();
   result.seconds = timer.seconds();
   return result;
 }

@@ -14,6 +14,7 @@
 #include "mercer/models/prediction_scores.hpp"
 #include "mercer/training/report.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 struct FitOptions {
@@ -91,3 +92,4 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
 Plan plan_fit(const data::Dataset& data, const FitOptions& options);
 
 }  // namespace mercer::models
+MERCER_API_END

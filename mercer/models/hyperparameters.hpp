@@ -9,6 +9,7 @@
 #include "mercer/data/scaling.hpp"
 #include "mercer/inference/problem.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 struct LeafValues {
@@ -34,3 +35,4 @@ Hyperparameters standardised(const inference::Problem& problem);
 Hyperparameters original(const inference::Problem& problem, const data::Scaling& scaling);
 
 }  // namespace mercer::models
+MERCER_API_END

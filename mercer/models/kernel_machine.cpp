@@ -7,6 +7,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/version.hpp"
+#include "mercer/data/data_json.hpp"
 #include "mercer/models/input_names.hpp"
 #include "mercer/models/legacy_file.hpp"
 #include "mercer/models/model_parts.hpp"
@@ -28,6 +29,13 @@ nlohmann::json to_json(const Certificate& c) {
           {"residual_norm", c.residual_norm},
           {"trend_defect", c.trend_defect},
           {"trend_residual", c.trend_residual}};
+}
+
+// The record is a text, so that the header needs no JSON library.
+nlohmann::json record_json(const std::string& text) {
+  auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw InvalidArgument("save: `record` of the model is no JSON object");
+  return json;
 }
 
 Certificate certificate_from(const nlohmann::json& json) {
@@ -148,7 +156,7 @@ KernelMachine model_from_file(data::ArrayFile file) {
   if (!(model.certificate.residual.minCoeff() >= 0)) throw ModelFileError("a residual is negative");
   model.mean_only = header.at("mean_only").get<bool>();
   model.method = method_from_json(header.at("method"));
-  model.record = header.at("record");
+  model.record = header.at("record").dump();
   return model;
 }
 
@@ -218,7 +226,7 @@ void KernelMachine::save(const std::string& path) const {
       {"mean_only", mean_only},
       {"certificate", to_json(certificate)},
       {"method", method_json(method)},
-      {"record", record}};
+      {"record", record_json(record)}};
   file.arrays["log_parameters"] = problem.log_parameters();
   file.arrays["inputs"] = x;
   file.arrays["residual"] = certificate.residual;

@@ -3,11 +3,9 @@
 // holds, and all that predictions need.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "mercer/data/array_file.hpp"
 #include "mercer/data/scaling.hpp"
 #include "mercer/data/schema.hpp"
 #include "mercer/inference/problem.hpp"
@@ -15,6 +13,11 @@
 #include "mercer/models/classes.hpp"
 #include "mercer/models/names.hpp"
 
+namespace mercer::data {
+struct ArrayFile;  // array_file.hpp
+}
+
+MERCER_API_BEGIN
 namespace mercer::models {
 
 struct KernelMachine {
@@ -25,8 +28,9 @@ struct KernelMachine {
   Matrix x;                                          // scaled inputs, N x d, after merging
   std::vector<inference::LatentFunction> functions;  // one, or one per class if more than two
   inference::Certificate certificate;
-  MethodOptions method;    // as given: predict uses it for its own plan
-  nlohmann::json record;   // how it came about: options, training, likelihood, data hash
+  MethodOptions method;  // as given: predict uses it for its own plan
+  /// How it came about, as a JSON object: options, training, likelihood, data hash.
+  std::string record = "{}";
   bool mean_only = false;  // kernel ridge or kernel logistic regression: no uncertainty of f
 
   bool classifies() const { return classes.count() > 0; }
@@ -51,3 +55,4 @@ struct KernelMachine {
 };
 
 }  // namespace mercer::models
+MERCER_API_END

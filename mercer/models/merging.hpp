@@ -8,6 +8,7 @@
 
 #include "mercer/inference/observations.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 /// Rows that were not merged before, on the scale of the model. Those that stay are in their order,
@@ -15,3 +16,4 @@ namespace mercer::models {
 inference::Observations merge_replicates(inference::Observations data);
 
 }  // namespace mercer::models
+MERCER_API_END

@@ -7,6 +7,7 @@
 #include "mercer/training/options.hpp"
 #include "mercer/training/report.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 using inference::Certificate;
@@ -22,3 +23,4 @@ using training::TrainReport;
 using training::TrainStep;
 
 }  // namespace mercer::models
+MERCER_API_END

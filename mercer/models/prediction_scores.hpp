@@ -11,6 +11,7 @@
 #include "mercer/models/predictor.hpp"
 #include "mercer/models/scores.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 /// Scores of numbers, or of classes: one of the two is set.
@@ -42,3 +43,4 @@ class PredictionScores {
 };
 
 }  // namespace mercer::models
+MERCER_API_END

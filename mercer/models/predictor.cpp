@@ -6,6 +6,7 @@
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "mercer/likelihoods/coupled_likelihood.hpp"
 #include "mercer/models/function_query.hpp"
@@ -79,6 +80,9 @@ struct Predictor::Impl {
   PredictOptions options;
   Plan plan;
   std::unique_ptr<inference::Query> query;
+  /// A query keeps factors and draws that it makes when they are first needed: one call at a time.
+  /// Little is lost, because each call computes on all threads.
+  mutable std::mutex query_mutex;
 };
 
 inference::QueryBlock Predictor::Impl::block(ConstMatrixView inputs) const {
@@ -251,9 +255,13 @@ Predictions Predictor::predict(ConstMatrixView inputs, RowSample& sample,
   if (inputs.cols() != model.x.cols())
     throw DimensionMismatch("predict: columns of the inputs", inputs.cols(), "inputs of the model",
                             model.x.cols());
-  const auto f = impl_->query->moments(impl_->block(inputs), [&](double done) {
-    return progress ? progress({"predict", done, ""}) : Action::proceed;
-  });
+  const auto block = impl_->block(inputs);
+  const auto f = [&] {
+    const std::lock_guard lock(impl_->query_mutex);
+    return impl_->query->moments(block, [&](double done) {
+      return progress ? progress({"predict", done, ""}) : Action::proceed;
+    });
+  }();
   Predictions out;
   impl_->add_moments(f, out);
   if (model.problem.gaussian()) impl_->add_noise(noise, out);
@@ -282,10 +290,13 @@ std::optional<SdError> Predictor::sd_error(const RowSample& sample,
   const auto& progress = call.progress();
   const auto& model = impl_->model;
   const Matrix sd = sample.sd();
-  const auto exact =
-      impl_->query->exact_variances(impl_->block(sample.inputs()), [&](double /*done*/) {
-        return progress ? progress({"check variances", -1, ""}) : Action::proceed;
-      });
+  const auto block = impl_->block(sample.inputs());
+  const auto exact = [&] {
+    const std::lock_guard lock(impl_->query_mutex);
+    return impl_->query->exact_variances(block, [&](double /*done*/) {
+      return progress ? progress({"check variances", -1, ""}) : Action::proceed;
+    });
+  }();
   std::optional<SdError> worst;
   for (Index c = 0; c < model.num_functions(); ++c) {
     SdError error;

@@ -16,6 +16,7 @@
 #include "mercer/models/names.hpp"
 #include "mercer/models/sd_error.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 struct PredictOptions {
@@ -65,6 +66,8 @@ struct Predictions {
   Index rows() const { return latent_mean.rows(); }
 };
 
+/// Any number of threads may ask one Predictor at the same time. Each call computes on all threads,
+/// so that calls wait for each other; do not call it from inside its own progress callback.
 class Predictor {
  public:
   /// The systems of all latent functions are built here and kept, unless their memory does not
@@ -103,3 +106,4 @@ class Predictor {
 };
 
 }  // namespace mercer::models
+MERCER_API_END

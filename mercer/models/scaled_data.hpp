@@ -7,6 +7,7 @@
 #include "mercer/inference/problem.hpp"
 #include "mercer/models/names.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 /// Inputs and target of a data set on the scale the model works on.
@@ -33,3 +34,4 @@ inference::Problem start_problem(const MethodOptions& options, const data::Schem
                                  ConstMatrixView x, ConstVectorView y);
 
 }  // namespace mercer::models
+MERCER_API_END

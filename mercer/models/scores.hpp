@@ -5,6 +5,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 struct RegressionScores {
@@ -47,3 +48,4 @@ class ScoreKeeper {
 };
 
 }  // namespace mercer::models
+MERCER_API_END

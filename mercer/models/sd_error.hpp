@@ -11,6 +11,7 @@
 
 #include "mercer/core/rng.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 /// |sd_latent - exact sd_latent| over the sampled rows, in target units.
@@ -46,3 +47,4 @@ class RowSample {
 };
 
 }  // namespace mercer::models
+MERCER_API_END

@@ -5,6 +5,7 @@
 #include "mercer/inference/system.hpp"
 #include "mercer/models/fit.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::models {
 
 struct SolveOutcome {
@@ -22,3 +23,4 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
                    const ProgressCallback& progress = {});
 
 }  // namespace mercer::models
+MERCER_API_END

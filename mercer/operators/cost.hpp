@@ -4,6 +4,7 @@
 
 #include "mercer/operators/kernel_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::operators {
 
 /// Seconds of a product with `columns` vectors per entry of the N x N matrix, measured on a
@@ -13,3 +14,4 @@ double measure_seconds_per_pair(const kernels::Kernel& kernel, ConstMatrixView s
                                 Precision precision, Index columns);
 
 }  // namespace mercer::operators
+MERCER_API_END

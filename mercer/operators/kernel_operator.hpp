@@ -8,6 +8,7 @@
 #include "mercer/kernels/kernel.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::operators {
 
 /// Arithmetic inside a tile; sums across tiles are always in double.
@@ -53,3 +54,4 @@ class KernelOperator : public linalg::LinearOperator {
 };
 
 }  // namespace mercer::operators
+MERCER_API_END

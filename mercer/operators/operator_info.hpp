@@ -9,6 +9,7 @@
 
 #include "mercer/operators/kernel_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::operators {
 
 /// Speeds of a machine, with all its threads.
@@ -54,3 +55,4 @@ struct OperatorInfo {
 };
 
 }  // namespace mercer::operators
+MERCER_API_END

@@ -5,6 +5,7 @@
 #include "mercer/core/registry.hpp"
 #include "mercer/operators/operator_info.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::operators {
 
 Registry<OperatorInfo>& operators();
@@ -22,3 +23,4 @@ std::unique_ptr<KernelOperator> make(std::string_view name, const kernels::Kerne
                                      const Matrix& x, Precision precision = Precision::float64);
 
 }  // namespace mercer::operators
+MERCER_API_END

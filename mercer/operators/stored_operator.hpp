@@ -7,6 +7,7 @@
 
 #include "mercer/operators/operator_info.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::operators {
 
 class StoredOperator final : public KernelOperator {
@@ -33,3 +34,4 @@ class StoredOperator final : public KernelOperator {
 OperatorInfo stored_info();
 
 }  // namespace mercer::operators
+MERCER_API_END

@@ -9,6 +9,7 @@
 
 #include "mercer/operators/operator_info.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::operators {
 
 class TiledOperator final : public KernelOperator {
@@ -57,3 +58,4 @@ void weighted_gradient(const kernels::Kernel& kernel, ConstMatrixView x, ConstMa
 const char* simd_target();
 
 }  // namespace mercer::operators
+MERCER_API_END

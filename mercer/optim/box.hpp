@@ -7,6 +7,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::optim {
 
 class Box {
@@ -46,3 +47,4 @@ class Box {
 };
 
 }  // namespace mercer::optim
+MERCER_API_END

@@ -13,6 +13,7 @@
 #include "mercer/optim/box.hpp"
 #include "mercer/optim/objective.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::optim {
 
 struct LbfgsOptions {
@@ -64,3 +65,4 @@ MinimizeResult lbfgs(const Objective& f, ConstVectorView theta, const Box& box =
                      const LbfgsOptions& options = {}, const Observer& observer = {});
 
 }  // namespace mercer::optim
+MERCER_API_END

@@ -5,6 +5,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::optim {
 
 /// f(theta) and its gradient (same length). A value that is not finite, or NotPositiveDefinite
@@ -12,3 +13,4 @@ namespace mercer::optim {
 using Objective = std::function<double(ConstVectorView theta, VectorView gradient)>;
 
 }  // namespace mercer::optim
+MERCER_API_END

@@ -11,6 +11,7 @@
 
 #include "mercer/optim/stochastic.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::optim {
 
 struct QuasiNewtonOptions {
@@ -49,3 +50,4 @@ QuasiNewtonResult quasi_newton(const NoisyObjective& f, ConstVectorView start,
                                const std::function<Action(const QuasiNewtonStep&)>& observer = {});
 
 }  // namespace mercer::optim
+MERCER_API_END

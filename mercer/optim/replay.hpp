@@ -13,6 +13,7 @@
 
 #include "mercer/optim/objective.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::optim {
 
 struct Evaluation {
@@ -48,3 +49,4 @@ class ReplayLog {
 };
 
 }  // namespace mercer::optim
+MERCER_API_END

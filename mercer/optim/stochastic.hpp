@@ -13,6 +13,7 @@
 #include "mercer/core/options.hpp"
 #include "mercer/optim/box.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::optim {
 
 /// An estimate of a gradient and, where it is known, of the standard error of each entry.
@@ -64,3 +65,4 @@ StochasticResult descend(const NoisyObjective& f, StochasticState start, const B
                          const std::function<Action(const StochasticState&)>& after_step = {});
 
 }  // namespace mercer::optim
+MERCER_API_END

@@ -12,6 +12,7 @@
 #include "mercer/preconditioners/preconditioner_info.hpp"
 #include "mercer/training/options.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::planning {
 
 using training::TrainOptions;
@@ -148,3 +149,4 @@ std::string describe_preconditioners();
 std::string describe_kernels();
 
 }  // namespace mercer::planning
+MERCER_API_END

@@ -12,6 +12,7 @@
 #include "mercer/kernels/kernel.hpp"
 #include "mercer/planning/options.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::planning {
 
 /// Speeds of this machine, measured in a fraction of a second.
@@ -82,3 +83,4 @@ Plan plan_fit(const inference::Problem& problem, double noise, const inference::
               const MethodOptions& method, const TrainOptions& train);
 
 }  // namespace mercer::planning
+MERCER_API_END

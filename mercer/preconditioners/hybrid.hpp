@@ -14,6 +14,7 @@
 #include "mercer/preconditioners/preconditioner_info.hpp"
 #include "mercer/preconditioners/woodbury.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::preconditioners {
 
 class Hybrid final : public linalg::Preconditioner {
@@ -45,3 +46,4 @@ Built hybrid_on(const Target& target, ConstMatrixView f, const PreconditionerOpt
 PreconditionerInfo hybrid_info();
 
 }  // namespace mercer::preconditioners
+MERCER_API_END

@@ -6,6 +6,7 @@
 
 #include "mercer/preconditioners/preconditioner_info.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::preconditioners {
 
 class Jacobi final : public linalg::Preconditioner {
@@ -26,3 +27,4 @@ class Jacobi final : public linalg::Preconditioner {
 PreconditionerInfo jacobi_info();
 
 }  // namespace mercer::preconditioners
+MERCER_API_END

@@ -6,8 +6,10 @@
 
 #include "mercer/preconditioners/preconditioner_info.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::preconditioners {
 
 PreconditionerInfo pivoted_cholesky_info();
 
 }  // namespace mercer::preconditioners
+MERCER_API_END

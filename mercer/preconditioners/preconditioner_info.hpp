@@ -13,6 +13,7 @@
 #include "mercer/linalg/linear_operator.hpp"
 #include "mercer/operators/kernel_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::preconditioners {
 
 using approximations::Landmarks;  // how landmarks are drawn
@@ -145,3 +146,4 @@ Index effective_rank(Index n, const PreconditionerOptions& options);
 std::string rank_note(Index n, const PreconditionerOptions& options);
 
 }  // namespace mercer::preconditioners
+MERCER_API_END

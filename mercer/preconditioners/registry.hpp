@@ -7,6 +7,7 @@
 #include "mercer/core/registry.hpp"
 #include "mercer/preconditioners/preconditioner_info.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::preconditioners {
 
 Registry<PreconditionerInfo>& preconditioners();
@@ -25,3 +26,4 @@ Built make(std::string_view name, const operators::KernelOperator& k, const lina
            const PreconditionerOptions& options = {});
 
 }  // namespace mercer::preconditioners
+MERCER_API_END

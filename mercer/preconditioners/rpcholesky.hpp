@@ -8,6 +8,7 @@
 #include "mercer/approximations/rpcholesky.hpp"
 #include "mercer/preconditioners/preconditioner_info.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::preconditioners {
 
 /// How F is drawn. P is judged by D^-1/2 (K - F F') D^-1/2, so points with less noise weigh more;
@@ -21,3 +22,4 @@ approximations::RpCholesky grown_rpcholesky(const Target& target, Index rank, st
 PreconditionerInfo rpcholesky_info();
 
 }  // namespace mercer::preconditioners
+MERCER_API_END

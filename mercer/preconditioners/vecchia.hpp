@@ -7,6 +7,7 @@
 #include "mercer/approximations/vecchia.hpp"
 #include "mercer/preconditioners/preconditioner_info.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::preconditioners {
 
 class Vecchia final : public linalg::Preconditioner {
@@ -37,3 +38,4 @@ std::string vecchia_notes(const approximations::Vecchia& factor, const linalg::D
 PreconditionerInfo vecchia_info();
 
 }  // namespace mercer::preconditioners
+MERCER_API_END

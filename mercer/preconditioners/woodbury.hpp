@@ -14,6 +14,7 @@
 
 #include "mercer/linalg/linear_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::preconditioners {
 
 class Woodbury final : public linalg::Preconditioner {
@@ -51,3 +52,4 @@ class Woodbury final : public linalg::Preconditioner {
 };
 
 }  // namespace mercer::preconditioners
+MERCER_API_END

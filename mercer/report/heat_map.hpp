@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "mercer/core/export.hpp"
+
+MERCER_API_BEGIN
 namespace mercer::report {
 
 struct HeatMapCell {
@@ -35,3 +38,4 @@ struct HeatMap {
 std::string svg(const HeatMap& map);
 
 }  // namespace mercer::report
+MERCER_API_END

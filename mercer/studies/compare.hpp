@@ -15,6 +15,7 @@
 #include "mercer/models/names.hpp"
 #include "mercer/models/scaled_data.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::studies {
 
 struct CompareOptions {
@@ -121,3 +122,4 @@ CompareResult compare(const data::Dataset& data, const CompareOptions& options,
                       const ProgressCallback& progress = {});
 
 }  // namespace mercer::studies
+MERCER_API_END

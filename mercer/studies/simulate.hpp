@@ -13,6 +13,7 @@
 #include "mercer/core/progress.hpp"
 #include "mercer/inference/exact/exact_evidence.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::studies {
 
 /// `automatic` is exact up to kMostExactDraw points, and vecchia above or when neighbours are
@@ -54,3 +55,4 @@ Draw draw_from_gp(const inference::Problem& problem, const Matrix& x, const Draw
                   const ProgressCallback& progress = {});
 
 }  // namespace mercer::studies
+MERCER_API_END

@@ -8,6 +8,7 @@
 #include "mercer/core/options.hpp"
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::training {
 
 struct TrainOptions {
@@ -44,3 +45,4 @@ void visit_fields(TrainOptions& o, Visitor&& field) {
 }
 
 }  // namespace mercer::training
+MERCER_API_END

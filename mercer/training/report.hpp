@@ -9,6 +9,7 @@
 #include "mercer/core/types.hpp"
 #include "mercer/inference/evidence.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::training {
 
 /// One exact gradient of a training by solves, and what was known after it.
@@ -47,3 +48,4 @@ struct TrainReport {
 };
 
 }  // namespace mercer::training
+MERCER_API_END

@@ -16,6 +16,7 @@
 #include "mercer/training/options.hpp"
 #include "mercer/training/report.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::training {
 
 /// What was planned.
@@ -74,3 +75,4 @@ Registry<TrainerInfo>& trainers();
 inline constexpr Index kMostNewtonParameters = 8;
 
 }  // namespace mercer::training
+MERCER_API_END

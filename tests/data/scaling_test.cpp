@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "mercer/core/rng.hpp"
+#include "mercer/data/data_json.hpp"
 #include "tests/data/files.hpp"
 
 namespace mercer::data {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "mercer/data/data_json.hpp"
 #include "tests/data/files.hpp"
 
 namespace mercer::data {

@@ -201,6 +201,7 @@ TEST(Blas, RunsTheKernelsOfTheMachine) {
   }
   if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this processor is older than AVX2";
   EXPECT_STRNE(blas_target(), "Prescott");
+  EXPECT_EQ(better_blas_target(), nullptr);
 #endif
 }
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
@@ -62,7 +63,7 @@ TEST_P(Merging, ChangesNothing) {
   EXPECT_EQ(merged.merged_rows, 100);
   EXPECT_EQ(whole.merged_rows, 0);
   EXPECT_EQ(merged.model.x.rows(), 100);
-  EXPECT_EQ(merged.model.record.at("merged_rows"), 100);
+  EXPECT_EQ(nlohmann::json::parse(merged.model.record).at("merged_rows"), 100);
 
   EXPECT_EQ(merged.likelihood.known, whole.likelihood.known);
   EXPECT_EQ(merged.likelihood.rows, whole.likelihood.rows);

@@ -9,6 +9,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/core/threads.hpp"
+#include "mercer/data/array_file.hpp"
 #include "mercer/data/simulate.hpp"
 #include "mercer/inference/exact/exact_evidence.hpp"
 #include "mercer/models/fit.hpp"

@@ -23,6 +23,7 @@
 #include "mercer/inference/exact/exact_evidence.hpp"
 #include "mercer/inference/system.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 enum class Probes { control, preconditioned, pathwise, rademacher, gaussian };
@@ -78,3 +79,4 @@ class EvidenceGradient {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

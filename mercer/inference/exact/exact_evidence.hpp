@@ -13,6 +13,7 @@
 #include "mercer/inference/weights.hpp"
 #include "mercer/linalg/cholesky.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// Of all rows, those that were merged into others included: exact_evidence(problem, {x, y}, true).
@@ -23,3 +24,4 @@ double exact_evidence_bytes(Index n);
 double exact_evidence_flops(Index n, bool with_gradient);
 
 }  // namespace mercer::inference
+MERCER_API_END

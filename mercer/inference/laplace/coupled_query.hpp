@@ -15,6 +15,7 @@
 #include "mercer/inference/pathwise.hpp"
 #include "mercer/inference/query.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// The posterior at the mode. `problem` and `x` are referred to.
@@ -69,3 +70,4 @@ class CoupledQuery final : public Query {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

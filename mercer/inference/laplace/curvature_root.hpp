@@ -9,6 +9,7 @@
 
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 struct Curvature {
@@ -58,3 +59,4 @@ class CurvatureRoot {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

@@ -16,6 +16,7 @@
 #include "mercer/linalg/cholesky.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// N C x t, without gaps, as N x (C t).
@@ -109,3 +110,4 @@ class CoupledLowRank final : public linalg::Preconditioner {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

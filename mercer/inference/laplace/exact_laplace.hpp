@@ -9,6 +9,7 @@
 
 #include "mercer/inference/laplace/laplace.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 struct LaplaceEvidence {
@@ -61,3 +62,4 @@ double exact_laplace_bytes(Index n, FunctionCount functions);
 double exact_laplace_flops(Index n, FunctionCount functions);
 
 }  // namespace mercer::inference
+MERCER_API_END

@@ -24,6 +24,7 @@
 #include "mercer/inference/laplace/local_likelihood.hpp"
 #include "mercer/inference/problem.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 struct NewtonOptions {
@@ -113,3 +114,4 @@ Vector likelihood_gradient(const Problem& problem, const Observations& data,
                            const LaplaceMode& mode, ConstMatrixView sigma_w, ConstMatrixView ks);
 
 }  // namespace mercer::inference
+MERCER_API_END

@@ -16,6 +16,7 @@
 
 #include "mercer/inference/laplace/laplace.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 struct LaplaceEstimatorOptions {
@@ -67,3 +68,4 @@ class LaplaceGradient {
 };
 
 }  // namespace mercer::inference
+MERCER_API_END

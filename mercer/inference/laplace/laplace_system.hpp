@@ -16,6 +16,7 @@
 #include "mercer/inference/log_determinant.hpp"
 #include "mercer/inference/system.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// log|B|: by a factorisation, or estimated, or why it is not known.
@@ -143,3 +144,4 @@ class IterativeLaplaceSystem final : public LaplaceSystem {
 Index laplace_rank(Index n, Index most);
 
 }  // namespace mercer::inference
+MERCER_API_END

@@ -8,6 +8,7 @@
 #include "mercer/inference/observations.hpp"
 #include "mercer/likelihoods/coupled_likelihood.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::inference {
 
 /// So many latent functions, and whether the likelihood couples them: what costs depend on.
@@ -61,3 +62,4 @@ double log_density(const likelihoods::Likelihood& likelihood, const Observations
 double mean_curvature(const likelihoods::Likelihood& likelihood, const Observations& data);
 
 }  // namespace mercer::inference
+MERCER_API_END

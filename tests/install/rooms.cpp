@@ -1,5 +1,5 @@
 // A program of another project: a kernel, its products, a solve and an exact likelihood, each
-// checked against the other.
+// checked against the other; and an exception that crosses from the library into the program.
 #include <cmath>
 #include <cstdio>
 
@@ -30,7 +30,13 @@ int main() {
 
   std::printf("iterations %d, residual %.1e, log likelihood %.6f (%.6f)\n", result.iterations,
               residual, evidence.value, expected);
-  const bool right = result.converged() && residual < 1e-9 &&
+  bool caught = false;
+  try {
+    kernels::Kernel::parse("no such kernel", 2);
+  } catch (const InvalidArgument&) {
+    caught = true;
+  }
+  const bool right = caught && result.converged() && residual < 1e-9 &&
                      std::abs(evidence.value - expected) < 1e-6 * std::abs(expected);
   return right ? 0 : 1;
 }
