@@ -95,19 +95,18 @@ std::string after_ctrl_c(const Progress& progress) {
 }
 
 // The first Ctrl-C keeps what was learned: learning ends, the model is still made. Where nothing
-// was learned yet there is nothing to keep, and the run ends.
-ProgressCallback keep_what_was_learned(const Console& console) {
-  // Shared by the copies that are made of it.
-  return [inner = console.progress(), &console,
-          told = std::make_shared<bool>(false)](const Progress& progress) {
+// was learned yet there is nothing to keep, and the run ends. `told`: whether that was said; a
+// Ctrl-C that comes later changes nothing any more.
+ProgressCallback keep_what_was_learned(const Console& console, bool& told) {
+  return [inner = console.progress(), &console, &told](const Progress& progress) {
     const auto action = inner(progress);
     if (action == Action::stop || !PatientWithCtrlC::pressed()) return action;
-    if (!progress.learned && !*told) {
+    if (!progress.learned && !told) {
       leave(SIGINT);
       return Action::stop;
     }
-    if (!*told) {
-      *told = true;
+    if (!told) {
+      told = true;
       console.warn(after_ctrl_c(progress));
     }
     return progress.ends_stage ? Action::stop : Action::proceed;
@@ -150,7 +149,7 @@ FitRun execute(const FitCommand& command, data::Dataset data, const Console& con
   if (!command.trace.empty())
     trace.emplace(command.trace, command.validation, run.data.schema, command.fit);
   const PatientWithCtrlC patient;
-  run.result = models::fit(run.data, command.fit, keep_what_was_learned(console),
+  run.result = models::fit(run.data, command.fit, keep_what_was_learned(console, run.interrupted),
                            trace ? &trace->validation() : nullptr);
   if (trace && !trace->failure().empty()) console.warn(trace->failure());
   run.converged = run.result.solve.stop == StopReason::converged;
@@ -211,7 +210,7 @@ int run_fit(const Words& words) {
   else
     print_out(fit_text(command, run));
   if (run.misplaced) return exit_internal;
-  if (run.result.interrupted() || PatientWithCtrlC::pressed()) return exit_code_when_stopped();
+  if (run.interrupted) return exit_code_when_stopped();
   return run.converged ? exit_ok : exit_tolerance;
 }
 

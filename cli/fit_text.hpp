@@ -20,6 +20,7 @@ struct FitRun {
   data::Dataset data;  // what was learned from
   models::FitResult result;
   std::optional<HeldOut> held_out;
+  bool interrupted = false;  // Ctrl-C was pressed, and what follows from it was said
   bool converged = false;
   std::string model_path;  // where the model was written; empty: nowhere
   bool misplaced = false;  // not where it was to be written

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 
 #include "mercer/core/atomic_file.hpp"
 
@@ -19,8 +20,13 @@ volatile std::sig_atomic_t leaving_signal = 0;
 volatile std::sig_atomic_t patient = 0;
 volatile std::sig_atomic_t pressed_once = 0;
 
+// Only what may be called in a signal handler.
 [[noreturn]] void end_now() {
   remove_temporary_files();
+  const char* text = leaving_signal == SIGINT    ? "mercer: interrupted\n"
+                     : leaving_signal == SIGTERM ? "mercer: ended by SIGTERM\n"
+                                                 : "mercer: ended by SIGHUP\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text, std::strlen(text));
   _exit(128 + leaving_signal);
 }
 

@@ -158,8 +158,11 @@ struct NearestPoints::Impl {
       return;
     }
     if (among == Among::earlier)
-      for (Index count = first_level; count < z.cols(); count *= 2)
+      for (Index count = first_level; count < z.cols(); count *= 2) {
+        stop_if_requested("looking for neighbours");
         levels.push_back(std::make_unique<Level>(z, count));
+      }
+    stop_if_requested("looking for neighbours");
     levels.push_back(std::make_unique<Level>(z, z.cols()));
   }
 
