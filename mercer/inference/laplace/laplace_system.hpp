@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "mercer/inference/laplace/curved_operator.hpp"
+#include "mercer/inference/laplace/local_likelihood.hpp"
 #include "mercer/inference/log_determinant.hpp"
 #include "mercer/inference/system.hpp"
 
@@ -134,6 +135,11 @@ class IterativeLaplaceSystem final : public LaplaceSystem {
   const linalg::LinearOperator& b() const;
   const linalg::Preconditioner* preconditioner() const;
   double build_seconds() const;
+
+  /// For the planner: blocks of `columns` vectors of every function that a run has at once, and
+  /// the preconditioner "auto" of this rank.
+  static double vector_bytes(Index n, FunctionCount functions, Index columns);
+  static double low_rank_bytes(Index n, FunctionCount functions, Index rank);
 
  private:
   struct Impl;
