@@ -136,7 +136,7 @@ class IterativeLaplaceSystem final : public LaplaceSystem {
   double build_seconds() const;
 
  private:
-  struct Impl;
+  struct MERCER_INTERNAL Impl;
   std::unique_ptr<Impl> impl_;
 };
 
