@@ -56,7 +56,7 @@ class Adaptive {
   double build_seconds() const;
 
  private:
-  struct Impl;
+  struct MERCER_INTERNAL Impl;
   std::unique_ptr<Impl> impl_;
 };
 

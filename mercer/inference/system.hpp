@@ -93,7 +93,7 @@ class RegularizedSystem {
   const linalg::Cholesky* factor() const;
 
  private:
-  struct Impl;
+  struct MERCER_INTERNAL Impl;
   std::unique_ptr<Impl> impl_;
 };
 
