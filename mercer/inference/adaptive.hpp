@@ -56,7 +56,7 @@ class Adaptive {
   double build_seconds() const;
 
  private:
-  struct MERCER_INTERNAL Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -93,7 +93,7 @@ class RegularizedSystem {
   const linalg::Cholesky* factor() const;
 
  private:
-  struct MERCER_INTERNAL Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -51,7 +51,7 @@ struct Learned {
 Learned train(const inference::Problem& start, const inference::Observations& rows,
               const TrainingChoice& choice, const LearnRequest& request);
 
-class MERCER_INTERNAL Search;
+class MERCER_HIDDEN Search;
 
 struct TrainerInfo {
   std::string_view name;

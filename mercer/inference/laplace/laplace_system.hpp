@@ -142,7 +142,7 @@ class IterativeLaplaceSystem final : public LaplaceSystem {
   static double low_rank_bytes(Index n, FunctionCount functions, Index rank);
 
  private:
-  struct MERCER_INTERNAL Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 
