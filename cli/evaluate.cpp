@@ -37,9 +37,10 @@ void evaluate(const EvaluateCommand& command, models::KernelMachine model, const
   const Timer timer;
   refuse_no_variances(model, command.options);
   if (command.predict.seed) model.method.seed = *command.predict.seed;
-  RowSource source(command.data_path, prediction_schema(model.schema, model.problem.gaussian()),
-                   {data::TargetUse::required, command.rows.drop_missing});
-  data::PredictBlock block;
+  PredictionRows source(command.data_path,
+                        prediction_schema(model.schema, model.problem.gaussian()),
+                        {data::TargetUse::required, command.rows.drop_missing});
+  data::RowBlock block;
   bool more = source.next(block);
   if (!more) throw DataError(fmt::format("{}: there are no rows with a target", command.data_path));
   auto options = command.options;
@@ -65,8 +66,8 @@ void evaluate(const EvaluateCommand& command, models::KernelMachine model, const
   }
   Json json = scores_json(scores);
   put_variances(json, variances);
-  json["rows_missing_target"] = source.stream().rows_missing_target();
-  json["rows_dropped_missing"] = source.stream().rows_dropped_missing();
+  json["rows_missing_target"] = source.source().rows_missing_target();
+  json["rows_dropped_missing"] = source.source().rows_dropped_missing();
   json["model"] = command.model_path;
   put(json, "seconds", timer.seconds());
   json["peak_rss_bytes"] = peak_rss_bytes();

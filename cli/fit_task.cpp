@@ -74,11 +74,12 @@ void check_learning(const FitCommand& command, const Arguments& arguments) {
                  {"steps", "restarts", "subset", "probes", "probe_kind", "checkpoint", "trace",
                   "validation"},
                  "`train=none` learns nothing");
-  if (train.train == "vecchia")
+  if (!training::trainers().contains(train.train)) return;
+  const auto& trainer = training::trainers().find(train.train);
+  if (!trainer.takes_gradients())
     refuse_given(arguments, {"probes", "probe_kind"},
-                 "`train=vecchia` takes no gradient from solves");
-  if (training::trainers().contains(train.train) &&
-      training::trainers().find(train.train).from_start_values)
+                 fmt::format("`train={}` takes no gradient from solves", train.train));
+  if (trainer.from_start_values)
     refuse_given(arguments, {"restarts"},
                  fmt::format("`train={}` begins at the start values", train.train));
 }

@@ -8,13 +8,14 @@
 #include "cli/score_text.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/data/text.hpp"
+#include "mercer/training/training.hpp"
 
 namespace mercer::cli {
 namespace {
 
 /// The exact gradients that learning by solves took, null when it was by Cholesky.
 Json gradients_json(const models::FitResult& result) {
-  if (!result.plan.trains || result.plan.train_method == "exact") return nullptr;
+  if (!result.plan.trains || !result.plan.train_by_solves) return nullptr;
   const auto names = result.model.problem.parameter_names();
   Json last = Json::object();
   const auto& training = result.training;
@@ -54,7 +55,7 @@ std::string training_text(const models::FitResult& result) {
   const auto& training = result.training;
   const auto& plan = result.plan;
   const auto words = words_for(result.model.problem.gaussian());
-  const bool by_solves = plan.train_method != "exact";
+  const bool by_solves = plan.train_by_solves;
   std::string text = "Training     ";
   if (training.evaluations > 0)
     text +=
@@ -64,7 +65,7 @@ std::string training_text(const models::FitResult& result) {
   if (by_solves) {
     text += fmt::format("{}{} on {} rows: ", training.evaluations > 0 ? "             " : "",
                         plan.train_method, count(plan.train_rows));
-    if (plan.train_method != "vecchia")
+    if (training::trainers().find(plan.train_method).takes_gradients())
       text += gradients_text(training, words.gradient, words.after_gradient);
     if (training.gradients() > 0 && training.surrogate_evaluations > 0) text += ", ";
     if (training.surrogate_evaluations > 0)

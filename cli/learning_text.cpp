@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/format.hpp"
+#include "mercer/training/training.hpp"
 
 namespace mercer::cli {
 
@@ -34,7 +35,7 @@ void tell_learning(const Arguments& arguments, const models::Plan& plan,
                    const models::TrainReport& training, const Console& console) {
   std::vector<std::string> idle;
   for (const char* option : {"probes", "probe_kind"})
-    if (plan.train_method == "exact" && arguments.given(option))
+    if (plan.trains && !plan.train_by_solves && arguments.given(option))
       idle.push_back(fmt::format("`{}`", option));
   if (!idle.empty())
     console.note(fmt::format("{} had no part in this: it was learned by Cholesky",
@@ -44,7 +45,8 @@ void tell_learning(const Arguments& arguments, const models::Plan& plan,
         "{} of {} while learning came from solves that missed their tolerance; allow more "
         "--max-iterations, or try another --preconditioner",
         training.loose_gradients, plural(training.gradients(), "gradient")));
-  if (plan.train_method == "newton" && training.stop == StopReason::iteration_limit)
+  if (plan.trains && training::trainers().find(plan.train_method).warns_at_limit &&
+      training.stop == StopReason::iteration_limit)
     console.warn(
         "learning ended at its limit of steps, not at a maximum; allow more with --steps, or "
         "--train lbfgs where that many rows can be factored");

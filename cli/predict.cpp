@@ -87,9 +87,10 @@ Json execute(const PredictCommand& command, models::KernelMachine model, const C
              PredictionTotals& totals) {
   const Timer timer;
   if (command.seed) model.method.seed = *command.seed;
-  RowSource source(command.data_path, prediction_schema(model.schema, model.problem.gaussian()),
-                   {data::TargetUse::ignored, command.data.drop_missing});
-  data::PredictBlock block;
+  PredictionRows source(command.data_path,
+                        prediction_schema(model.schema, model.problem.gaussian()),
+                        {data::TargetUse::ignored, command.data.drop_missing});
+  data::RowBlock block;
   bool more = source.next(block);
   auto options = command.options;
   options.variance.rows = block.rows();  // at least

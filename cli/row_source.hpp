@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/console.hpp"
-#include "mercer/data/predict_stream.hpp"
+#include "mercer/data/row_source.hpp"
 #include "mercer/models/predictor.hpp"
 
 namespace mercer::cli {
@@ -13,32 +13,31 @@ namespace mercer::cli {
 /// noisy the mean of so many observations is. Otherwise a prediction is of one observation.
 data::Schema prediction_schema(data::Schema schema, bool gaussian);
 
-class RowSource {
+class PredictionRows {
  public:
   /// An unreadable file is exit code 3.
-  RowSource(const std::string& path, const data::Schema& schema, data::PredictOptions options);
+  PredictionRows(const std::string& path, const data::Schema& schema, data::PredictOptions options);
 
-  /// The next rows; false at the end. Blocks are a few tens of megabytes at most.
-  bool next(data::PredictBlock& block);
+  /// The next rows; false at the end.
+  bool next(data::RowBlock& block);
+  /// All rows in one block.
+  data::RowBlock all();
   Index rows() const { return rows_; }
   /// "new.csv: line 3", of a row of a block.
-  std::string place(const data::PredictBlock& block, Index row) const;
+  std::string place(const data::RowBlock& block, Index row) const;
 
   /// Predictions for a block of them; a row that overflows is named by its line (DataError).
-  models::Predictions predict(const models::Predictor& predictor, const data::PredictBlock& block,
+  models::Predictions predict(const models::Predictor& predictor, const data::RowBlock& block,
                               models::RowSample& sample, const ProgressCallback& progress) const;
 
   /// Progress over the whole file, whatever a single block reports.
   ProgressCallback progress(const Console& console) const;
   /// Rows that were left out, said on standard error.
   void report(const Console& console) const;
-  const data::PredictStream& stream() const { return stream_; }
+  const data::CsvRows& source() const { return source_; }
 
  private:
-  std::string name_;
-  data::PredictStream stream_;
-  Index block_rows_;
-  double file_bytes_ = 0;  // 0: not known
+  data::CsvRows source_;
   Index rows_ = 0;
 };
 

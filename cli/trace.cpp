@@ -10,46 +10,6 @@
 namespace mercer::cli {
 namespace {
 
-using BlockCheck = std::function<void(const RowSource&, const data::PredictBlock&)>;
-
-Vector joined(const std::vector<data::PredictBlock>& blocks,
-              const Vector data::NoiseColumns::*column) {
-  Index n = 0;
-  for (const auto& b : blocks) n += (b.noise.*column).size();
-  Vector out(n);
-  Index at = 0;
-  for (const auto& b : blocks) {
-    out.segment(at, (b.noise.*column).size()) = b.noise.*column;
-    at += (b.noise.*column).size();
-  }
-  return out;
-}
-
-// All rows of a file in one block, each block of it checked on the way.
-data::PredictBlock read_rows(const std::string& file, const data::Schema& schema,
-                             const BlockCheck& check) {
-  RowSource source(file, schema, {data::TargetUse::required, false});
-  std::vector<data::PredictBlock> blocks;
-  Index n = 0;
-  for (data::PredictBlock block; source.next(block); n += block.rows()) {
-    check(source, block);
-    blocks.push_back(block);
-  }
-  if (n == 0) throw DataError(fmt::format("{}: there are no rows with a target", file));
-  data::PredictBlock out;
-  out.inputs.resize(n, schema.dimension());
-  out.target.resize(n);
-  Index at = 0;
-  for (const auto& b : blocks) {
-    out.inputs.middleRows(at, b.rows()) = b.inputs;
-    out.target.segment(at, b.rows()) = b.target;
-    at += b.rows();
-  }
-  out.noise.variance = joined(blocks, &data::NoiseColumns::variance);
-  out.noise.count = joined(blocks, &data::NoiseColumns::count);
-  return out;
-}
-
 std::string known(double value) {
   return std::isfinite(value) ? fmt::format("{:.10g}", value) : "";
 }
@@ -81,11 +41,12 @@ Trace::Trace(std::string path, const std::string& validation, const data::Schema
                                  : "step,seconds,rmse,mae,nll,crps,coverage90\n") {
   const auto likelihood = likelihoods::make(options.likelihood);
   const auto columns = prediction_schema(schema, likelihood->gaussian_noise().has_value());
-  auto rows =
-      read_rows(validation, columns, [&](const RowSource& source, const data::PredictBlock& block) {
-        models::check_targets(options.classes, *likelihood, block.target,
-                              [&](Index row) { return source.place(block, row); });
-      });
+  PredictionRows source(validation, columns, {data::TargetUse::required, false});
+  auto rows = source.all();
+  if (rows.rows() == 0)
+    throw DataError(fmt::format("{}: there are no rows with a target", validation));
+  models::check_targets(options.classes, *likelihood, rows.target,
+                        [&](Index row) { return source.place(rows, row); });
   validation_.inputs = std::move(rows.inputs);
   validation_.target = std::move(rows.target);
   validation_.noise = std::move(rows.noise);

@@ -47,7 +47,7 @@ void check_stream(const std::string& text, const data::Dataset& set, bool drop_m
   require(schema == set.schema);
   data::PredictStream stream(reader_of(text, 16), schema,
                              {.target = data::TargetUse::required, .drop_missing = drop_missing});
-  data::PredictBlock block;
+  data::RowBlock block;
   Index row = 0;
   while (stream.next(block, 3)) {
     require(row + block.rows() <= set.size());

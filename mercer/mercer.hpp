@@ -39,6 +39,7 @@
 #include "mercer/data/equal_rows.hpp"      // which rows repeat an earlier one
 #include "mercer/data/noise_columns.hpp"   // how noisy each row is
 #include "mercer/data/predict_stream.hpp"  // rows for an existing schema, block by block
+#include "mercer/data/row_source.hpp"      // blocks of rows, rewound and sampled
 #include "mercer/data/scaling.hpp"
 #include "mercer/data/schema.hpp"
 #include "mercer/data/simulate.hpp"

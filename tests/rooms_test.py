@@ -6,8 +6,8 @@
 3. No source file is longer than 500 lines.
 4. No message of the library says `--flag`: it names an option by its field in backquotes, `max_iterations`, and the command line
    adds the dashes.
-5. The name of an entry of the operators' registry is a string literal only in the files of that
-   entry, so that deleting its line in registry.cpp removes it everywhere.
+5. The name of an operator, a solver, a preconditioner, a trainer or an inference method is a string literal only in the files of its entry, so that
+   deleting its line in the registry removes it everywhere. ALSO_NAMED lists where the same word means something else.
 6. No folder of a room has more than 45 files.
 
 Usage: rooms_test.py [SOURCE_FOLDER]; exits 0 when all hold, 1 with one line per breach.
@@ -98,26 +98,61 @@ def check_flags_in_messages(source):
             yield f"{name}:{number}: a message of the library says --flag; write `field` instead"
 
 
-def operator_files(source):
-    """{name of an operator: stem of the files that may spell it}, from the NAME_info() functions."""
+# Entries of the registries: (folder, type of the entry, what asks for it instead of its name).
+REGISTRIES = [
+    ("mercer/operators", "OperatorInfo", "operators/registry.hpp"),
+    ("mercer/krylov", "SolverInfo", "krylov/registry.hpp or inference/solvers.hpp"),
+    ("mercer/preconditioners", "PreconditionerInfo", "preconditioners/registry.hpp, or the entry itself"),
+    ("mercer/training", "TrainerInfo", "the properties in training/training.hpp"),
+    ("mercer/inference", "InferenceInfo", "the properties in inference/inference.hpp"),
+]
+
+# Solvers that are no entry of krylov's registry, and the file that names them.
+OTHER_SOLVERS = {"cholesky": {"choice"}, "kcg": {"kernel_cg"}}
+
+# Files, by stem, in which a word that is also the name of an entry means something else.
+ALSO_NAMED = {
+    "exact": {  # a way to find variances; in `simulate` a way to draw; in messages of `regularized` K itself
+        "options", "variance_plan", "function_query", "predictor", "simulate", "plan", "regularized"},
+    "vecchia": {  # a way to find variances or to draw; a preconditioner; a word of messages and streams of random numbers
+        "options", "variance_plan", "function_query", "fit", "simulate", "plan", "vecchia", "point_set_problem"},
+    "cholesky": {  # how a likelihood was found
+        "evidence", "laplace_posterior", "likelihood_value", "training"},
+    "cg": {"gmres", "fcg"},  # messages that say which solver takes an option
+    "fcg": {"gmres", "cg"},
+}
+
+
+def entry_files(source, folder, info):
+    """{name of an entry: stems of the files that declare it}, from the NAME_info() functions."""
     files = {}
-    for path, lines in sources(source, "mercer/operators"):
-        for name in re.findall(r'OperatorInfo \w+_info\(\) \{\s*return \{\.name = "([^"]+)"',
-                               "\n".join(lines)):
-            files[name] = path.stem
+    for path, lines in sources(source, folder):
+        for name in re.findall(info + r' \w+_info\(\) \{\s*return \{\s*\.name = "([^"]+)"', "\n".join(lines)):
+            files.setdefault(name, set()).add(path.stem)
     return files
 
 
-def check_operator_names(source):
-    files = operator_files(source)
-    if not files:
-        yield "mercer/operators: no operator describes itself by an OperatorInfo NAME_info()"
+def check_entry_names(source):
+    owners, instead = {}, {}
+    for folder, info, ask in REGISTRIES:
+        files = entry_files(source, folder, info)
+        if not files:
+            yield f"{folder}: nothing describes itself by a {info} NAME_info()"
+        for name, stems in files.items():
+            if name == "none":  # what many options say
+                continue
+            owners.setdefault(name, set()).update(stems)
+            instead.setdefault(name, ask)
+    for name, stems in OTHER_SOLVERS.items():
+        owners.setdefault(name, set()).update(stems)
+        instead.setdefault(name, "inference/solvers.hpp")
     for path, lines in sources(source, "mercer"):
         for number, line in enumerate(lines, 1):
             for name in re.findall(r'"([^"]*)"', line.split("//")[0]):
-                if name in files and path.stem != files[name]:
-                    yield (f'{path.relative_to(source)}:{number}: the operator "{name}" is named '
-                           f"outside {files[name]}.cpp; ask operators/registry.hpp instead")
+                if name not in owners or path.stem in owners[name] | ALSO_NAMED.get(name, set()):
+                    continue
+                yield (f'{path.relative_to(source)}:{number}: "{name}" is named outside '
+                       f"{' and '.join(sorted(owners[name]))}; ask {instead[name]} instead")
 
 
 def check_sizes(source):
@@ -136,7 +171,7 @@ def main():
         raise SystemExit(f"no mercer_room(...) found under {source}")
     breaches = [*check_includes(source, rooms), *check_lengths(source),
                 *check_every_folder_is_a_room(source, rooms), *check_flags_in_messages(source),
-                *check_operator_names(source), *check_sizes(source)]
+                *check_entry_names(source), *check_sizes(source)]
     for breach in breaches:
         print(breach)
     print(f"{len(rooms)} rooms, {len(breaches)} breaches")

@@ -16,7 +16,7 @@ int main(void) {
   for (int i = 0; i < ROWS; ++i) {
     x[2 * i] = fmod(0.618034 * (i + 1), 1);
     x[2 * i + 1] = fmod(0.414214 * (i + 1), 1);
-    y[i] = sin(4 * x[2 * i]) + x[2 * i + 1];
+    y[i] = sin(4 * x[2 * i]) + x[2 * i + 1] + 0.1 * sin(100 * i); /* with errors */
   }
 
   const double point[COLUMNS] = {0.5, 0.5};
@@ -41,5 +41,5 @@ int main(void) {
   mercer_model_free(loaded);
   mercer_model_free(model);
   mercer_options_free(options);
-  return !failed && fabs(mean - sin(2) - 0.5) < 0.01 ? 0 : 1;
+  return !failed && fabs(mean - sin(2) - 0.5) < 0.1 ? 0 : 1;
 }

@@ -9,6 +9,7 @@
 
 #include "mercer/approximations/detail/smallest.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/core/planned_threads.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/small.hpp"
 #include "mercer/operators/small_sets.hpp"
@@ -125,7 +126,7 @@ Vector LocalVariance::explained(ConstMatrixView at) const {
 double LocalVariance::bytes(Index n, Index d, Index neighbours) {
   const auto points = static_cast<double>(n), m = static_cast<double>(std::min(neighbours, n));
   // Points in float32 twice, their noise; a small matrix and its factor for each thread.
-  return points * (8.0 * static_cast<double>(d) + 16) + 16.0 * m * m * num_threads();
+  return points * (8.0 * static_cast<double>(d) + 16) + 16.0 * m * m * kPlannedThreads;
 }
 
 double LocalVariance::flops(Index n, Index d, Index neighbours) {

@@ -81,7 +81,7 @@ class NeighbourSearch {
   Neighbours find(Index first, Index last) const;
 
  private:
-  struct Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 
@@ -130,7 +130,7 @@ class NearestPoints {
   void find_earlier(Index first, Index last, Index count, std::int32_t* out) const;
 
  private:
-  struct Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

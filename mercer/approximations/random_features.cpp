@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/planned_threads.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/blas.hpp"
@@ -245,7 +246,7 @@ Matrix RandomFeatures::combine(ConstMatrixView x, ConstMatrixView c) const {
 }
 
 double RandomFeatures::combine_bytes(Index features) {
-  return 8.0 * static_cast<double>(features * kCombineRows * num_threads());
+  return 8.0 * static_cast<double>(features * kCombineRows * kPlannedThreads);
 }
 
 void RandomFeatures::evaluate(ConstMatrixView x, MatrixView out) const {

@@ -16,6 +16,9 @@
 #include <functional>
 #include <string_view>
 
+#include "mercer/core/export.hpp"
+
+MERCER_API_BEGIN
 namespace mercer {
 
 /// How often a scope asks, unless told otherwise.
@@ -74,3 +77,4 @@ class LoopMember {
 };
 
 }  // namespace mercer
+MERCER_API_END

@@ -26,7 +26,7 @@ class ByteSink {
   void close();
 
  private:
-  struct State;
+  struct MERCER_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 

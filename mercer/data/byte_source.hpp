@@ -30,7 +30,7 @@ class ByteSource {
   bool is_gzip() const;
 
  private:
-  struct State;
+  struct MERCER_HIDDEN State;
   explicit ByteSource(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

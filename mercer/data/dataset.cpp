@@ -2,143 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/data/column_choice.hpp"
 #include "mercer/data/equal_rows.hpp"
+#include "mercer/data/row_source.hpp"
 #include "mercer/data/split.hpp"
 #include "mercer/data/text.hpp"
 
 namespace mercer::data {
 namespace {
 
-/// A column being read.
-struct Column {
-  std::string name;
-  Index place = 0;  // in the file
-  ColumnRole role = ColumnRole::input;
-  bool categorical = false;
-  bool undecided = false;                        // read as text; numbers if there are only those
-  Index slot = 0;                                // in a CsvBlock
-  std::unordered_map<std::string, Index> codes;  // of categories, in order of appearance
-  std::vector<std::string> levels;               // the same, by code; sorted at the end
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-
-  bool constant() const { return categorical ? levels.size() < 2 : !(low < high); }
-};
-
 std::string plural(Index count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
-Index find_column(const CsvReader& reader, const std::string& name, const char* option) {
-  const auto& header = reader.header();
-  const auto found = std::find(header.begin(), header.end(), name);
-  if (found == header.end())
-    throw DataError(fmt::format("{}: `{}` names a column that is not there: {}", reader.name(),
-                                option, unknown_column(name, header)));
-  return found - header.begin();
-}
-
-/// Columns chosen so far; no column has two roles.
-class Choice {
- public:
-  Choice(const CsvReader& reader, bool target_named)
-      : reader_(reader), target_named_(target_named) {}
-
-  void add(Index place, ColumnRole role) {
-    const auto& name = reader_.header()[static_cast<std::size_t>(place)];
-    if (const Column* other = at(place)) refuse(name, *other, role);
-    columns_.emplace_back();
-    columns_.back().name = name;
-    columns_.back().place = place;
-    columns_.back().role = role;
-  }
-  Column* at(Index place) {
-    const auto found = std::find_if(columns_.begin(), columns_.end(),
-                                    [&](const Column& c) { return c.place == place; });
-    return found == columns_.end() ? nullptr : &*found;
-  }
-  std::vector<Column> take() { return std::move(columns_); }
-
- private:
-  [[noreturn]] void refuse(const std::string& name, const Column& other, ColumnRole role) const {
-    if (other.role == role)
-      throw InvalidArgument(fmt::format("`inputs` names column {} twice", shown(name)));
-    const bool by_default = other.role == ColumnRole::target && !target_named_;
-    throw InvalidArgument(
-        fmt::format("column {} is both the {}{} and {}; {}", shown(name), to_string(other.role),
-                    by_default ? " (the last column, by default)" : "",
-                    role == ColumnRole::input ? "an input" : fmt::format("the {}", to_string(role)),
-                    other.role == ColumnRole::target
-                        ? "name another target with `target`, or another column there"
-                        : "give it one meaning"));
-  }
-
-  const CsvReader& reader_;
-  bool target_named_;
-  std::vector<Column> columns_;
-};
-
-/// Columns to read, target first, from what the options name.
-std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options) {
-  const auto& header = reader.header();
-  if (header.size() < 2)
-    throw DataError(
-        fmt::format("{}: there is one column only, {}; an input and a target are needed, separated "
-                    "by commas, semicolons or tabs",
-                    reader.name(), shown(header[0])));
-  Choice choice(reader, options.target.has_value());
-  const auto last = static_cast<Index>(header.size()) - 1;
-  choice.add(options.target ? find_column(reader, *options.target, "target") : last,
-             ColumnRole::target);
-  if (options.noise_column)
-    choice.add(find_column(reader, *options.noise_column, "noise_column"), ColumnRole::noise);
-  if (options.count_column)
-    choice.add(find_column(reader, *options.count_column, "count_column"), ColumnRole::count);
-  for (const auto& name : options.inputs)
-    choice.add(find_column(reader, name, "inputs"), ColumnRole::input);
-  if (options.inputs.empty())
-    for (Index place = 0; place <= last; ++place)
-      if (choice.at(place) == nullptr) choice.add(place, ColumnRole::input);
-  for (const auto& name : options.categorical) {
-    Column* column = choice.at(find_column(reader, name, "categorical"));
-    if (column == nullptr || is_noise(column->role))
-      throw InvalidArgument(fmt::format(
-          "`categorical` names {}, which is neither an input nor the target", shown(name)));
-    column->categorical = true;
-  }
-  auto columns = choice.take();
-  auto& target = columns[0];
-  if (options.text_target && !target.categorical) {
-    target.categorical = reader.begins_with_text(target.place);
-    target.undecided = options.text_anywhere && !target.categorical;
-    target.categorical = target.categorical || target.undecided;
-  }
-  return columns;
-}
-
-CsvSelection selection_of(std::vector<Column>& columns, const std::string& target_advice) {
-  CsvSelection selection;
-  for (auto& column : columns) {
-    auto& list = column.categorical ? selection.text : selection.numeric;
-    column.slot = static_cast<Index>(list.size());
-    list.push_back(column.place);
-  }
-  selection.hint = [columns, target_advice](const std::string& name) {
-    if (name == columns[0].name && !target_advice.empty()) return target_advice;
-    for (const auto& column : columns)
-      if (column.name == name && is_noise(column.role))
-        return fmt::format("the {} holds numbers", to_string(column.role));
-    return fmt::format(
-        "if the column holds categories, say `categorical={}`{}", name,
-        name == columns[0].name ? "" : ", or leave it out by naming the others with `inputs`");
-  };
-  return selection;
 }
 
 /// Rows on the way in: pieces of row-major values (codes for categories), target first.
@@ -150,24 +28,38 @@ class Loader {
   }
 
   Dataset load() {
-    // Pieces of half a megabyte stay in cache while they are turned into columns.
-    const Index piece_rows = std::max<Index>(1, 65536 / static_cast<Index>(columns_.size()));
-    CsvBlock block;
-    while (reader_.next(block, piece_rows)) take_rows(block);
-    dataset_.csv = reader_.info();
-    dataset_.rows_read = reader_.info().rows;
-    settle_target();
-    check_columns();
+    read_rows(true);
     assemble();
     return std::move(dataset_);
   }
 
+  /// What load() would find out about the columns; no row is kept.
+  Schema schema() {
+    read_rows(false);
+    settle_schema();
+    return std::move(dataset_.schema);
+  }
+
  private:
+  void read_rows(bool keep) {
+    // Pieces of half a megabyte stay in cache while they are turned into columns.
+    const Index piece_rows = std::max<Index>(1, 65536 / static_cast<Index>(columns_.size()));
+    CsvBlock block;
+    while (reader_.next(block, piece_rows)) {
+      take_rows(block);
+      if (!keep) pieces_.clear();
+    }
+    dataset_.csv = reader_.info();
+    dataset_.rows_read = reader_.info().rows;
+    settle_target();
+    check_columns();
+  }
   void take_rows(const CsvBlock& block);
   bool take_row(const CsvBlock& block, Index row, std::vector<double>& piece);
   double code_of(Column& column, const std::string& text, Index line);
   void settle_target();
   void check_columns();
+  void settle_schema();
   void assemble();
   void sort_levels(Column& column, std::vector<Index>& rank);
   Vector& values_of(ColumnRole role) {
@@ -181,6 +73,8 @@ class Loader {
   std::vector<Column> columns_;
   std::vector<std::vector<double>> pieces_;
   Index rows_ = 0;
+  std::vector<std::vector<Index>> ranks_;  // per column: of the codes, where it holds categories
+  std::vector<Index> offsets_;             // per column: first encoded one; -1: dropped
   Dataset dataset_;
 };
 
@@ -313,28 +207,33 @@ void Loader::sort_levels(Column& column, std::vector<Index>& rank) {
     rank[static_cast<std::size_t>(column.codes[column.levels[place]])] = static_cast<Index>(place);
 }
 
-/// Turns the pieces into the final matrix, freeing each as it goes.
-void Loader::assemble() {
+void Loader::settle_schema() {
   const std::size_t width = columns_.size();
-  std::vector<std::vector<Index>> ranks(width);
-  std::vector<Index> offsets(width, -1);  // first encoded column; -1: dropped
+  ranks_.resize(width);
+  offsets_.assign(width, -1);
   Schema& schema = dataset_.schema;
   schema.target = columns_[0].name;
   schema.generated_header = reader_.info().generated_header;
   Index dimension = 0;
   for (std::size_t j = 0; j < width; ++j) {
     Column& column = columns_[j];
-    if (column.categorical) sort_levels(column, ranks[j]);
+    if (column.categorical) sort_levels(column, ranks_[j]);
     if (column.role == ColumnRole::noise) schema.noise_column = column.name;
     if (column.role == ColumnRole::count) schema.count_column = column.name;
     if (column.role != ColumnRole::input || column.constant()) continue;
     schema.inputs.push_back({column.name, column.categorical, column.levels});
-    offsets[j] = dimension;
+    offsets_[j] = dimension;
     dimension += schema.inputs.back().width();
   }
   schema.target_levels = columns_[0].levels;
+}
 
-  dataset_.inputs = Matrix::Zero(rows_, dimension);
+/// Turns the pieces into the final matrix, freeing each as it goes.
+void Loader::assemble() {
+  settle_schema();
+  const std::size_t width = columns_.size();
+  const Schema& schema = dataset_.schema;
+  dataset_.inputs = Matrix::Zero(rows_, schema.dimension());
   dataset_.target.resize(rows_);
   dataset_.noise.variance.resize(schema.noise_column.empty() ? 0 : rows_);
   dataset_.noise.count.resize(schema.count_column.empty() ? 0 : rows_);
@@ -343,12 +242,12 @@ void Loader::assemble() {
     const auto count = static_cast<Index>(piece.size() / width);
     for (std::size_t j = 0; j < width; ++j) {
       const Column& column = columns_[j];
-      if (column.role == ColumnRole::input && offsets[j] < 0) continue;
+      if (column.role == ColumnRole::input && offsets_[j] < 0) continue;
       for (Index i = 0; i < count; ++i) {
         const double value = piece[static_cast<std::size_t>(i) * width + j];
-        const Index rank = column.categorical ? ranks[j][static_cast<std::size_t>(value)] : 0;
+        const Index rank = column.categorical ? ranks_[j][static_cast<std::size_t>(value)] : 0;
         if (column.role == ColumnRole::input)
-          dataset_.inputs(first + i, offsets[j] + rank) = column.categorical ? 1.0 : value;
+          dataset_.inputs(first + i, offsets_[j] + rank) = column.categorical ? 1.0 : value;
         else
           values_of(column.role)[first + i] =
               column.categorical ? static_cast<double>(rank) : value;
@@ -443,9 +342,13 @@ Dataset read_dataset(CsvReader& reader, const DataOptions& options) {
   return data;
 }
 
+Schema find_schema(CsvReader& reader, const DataOptions& options) {
+  validate(options);
+  return Loader(reader, options).schema();
+}
+
 Dataset read_dataset(const std::string& path, const DataOptions& options) {
-  CsvReader reader(path);
-  return read_dataset(reader, options);
+  return CsvRows(path, options).dataset();
 }
 
 Dataset make_dataset(Matrix inputs, Vector target, std::vector<std::string> names,

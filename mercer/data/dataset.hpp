@@ -82,6 +82,8 @@ struct Dataset {
 /// and column if it cannot be used, InvalidArgument if the options contradict each other.
 Dataset read_dataset(const std::string& path, const DataOptions& options = {});
 Dataset read_dataset(CsvReader& reader, const DataOptions& options = {});
+/// The columns that read_dataset would find, in one pass that keeps no row.
+Schema find_schema(CsvReader& reader, const DataOptions& options = {});
 
 /// The same checks on arrays: N x d inputs, N targets; names default to x1 .. xd and y.
 Dataset make_dataset(Matrix inputs, Vector target, std::vector<std::string> names = {},

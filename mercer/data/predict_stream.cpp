@@ -62,7 +62,7 @@ PredictStream::PredictStream(CsvReader reader, Schema schema, PredictOptions opt
   reader_.select(std::move(selection));
 }
 
-bool PredictStream::next(PredictBlock& block, Index max_rows) {
+bool PredictStream::next(RowBlock& block, Index max_rows) {
   while (reader_.next(raw_, max_rows)) {
     kept_.clear();
     for (Index row = 0; row < raw_.rows; ++row)
@@ -124,7 +124,7 @@ double PredictStream::number(const CsvBlock& raw, Index row, Index slot, const s
   return value;
 }
 
-void PredictStream::encode(const CsvBlock& raw, PredictBlock& block) const {
+void PredictStream::encode(const CsvBlock& raw, RowBlock& block) const {
   const auto count = static_cast<Index>(kept_.size());
   block.inputs = Matrix::Zero(count, schema_.dimension());
   block.target.resize(has_target_ ? count : 0);

@@ -7,7 +7,7 @@
 
 #include "mercer/core/types.hpp"
 #include "mercer/data/csv_reader.hpp"
-#include "mercer/data/noise_columns.hpp"
+#include "mercer/data/row_block.hpp"
 #include "mercer/data/schema.hpp"
 
 MERCER_API_BEGIN
@@ -20,14 +20,6 @@ struct PredictOptions {
   bool drop_missing = false;  // leave rows with a missing input out instead of refusing
 };
 
-struct PredictBlock {
-  Matrix inputs;             // M x d, encoded, raw units
-  Vector target;             // M, or empty when there is no target
-  NoiseColumns noise;        // where the file has the columns that the schema names
-  std::vector<Index> lines;  // line of the file of each row
-  Index rows() const { return inputs.rows(); }
-};
-
 class PredictStream {
  public:
   PredictStream(const std::string& path, Schema schema, PredictOptions options = {});
@@ -35,7 +27,7 @@ class PredictStream {
 
   /// Reads up to max_rows rows; false at the end. A row with a missing target is left out (and
   /// counted) when targets are read; a missing input or an unknown level is a DataError.
-  bool next(PredictBlock& block, Index max_rows);
+  bool next(RowBlock& block, Index max_rows);
 
   bool has_target() const { return has_target_; }
   /// Whether the file has all of the noise and count columns that the schema names.
@@ -49,7 +41,7 @@ class PredictStream {
 
  private:
   bool keep_row(const CsvBlock& raw, Index row);
-  void encode(const CsvBlock& raw, PredictBlock& block) const;
+  void encode(const CsvBlock& raw, RowBlock& block) const;
   double number(const CsvBlock& raw, Index row, Index slot, const std::string& column,
                 ColumnRole role = ColumnRole::input) const;
   Index level(const CsvBlock& raw, Index row, Index slot, const std::string& column,

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <string_view>
 
 #include "mercer/core/timer.hpp"
 #include "mercer/preconditioners/hybrid.hpp"
@@ -15,6 +14,7 @@
 namespace mercer::inference {
 namespace {
 
+using preconditioners::PreconditionerInfo;
 using preconditioners::PreconditionerOptions;
 
 // The rate of so many iterations is known before it is believed.
@@ -58,9 +58,19 @@ class Forecast {
   std::vector<double> logs_;
 };
 
+// The two kinds of levels.
+const PreconditionerInfo& rpcholesky_level() {
+  static const auto info = preconditioners::rpcholesky_info();
+  return info;
+}
+const PreconditionerInfo& hybrid_level() {
+  static const auto info = preconditioners::hybrid_info();
+  return info;
+}
+
 // A preconditioner that may be built, and the iterations expected of it.
 struct Level {
-  const char* kind = "none";
+  const PreconditionerInfo* entry = nullptr;  // null: none
   PreconditionerOptions options;
   double expected = 0;
   double trace_left = 1, trace_left_at_half = 1;  // shares of the trace of K
@@ -104,7 +114,7 @@ preconditioners::Cost adaptive_cost(Index n, Index d, Index rank, Index neighbou
   PreconditionerOptions options;
   options.rank = rank;
   options.neighbours = std::min(neighbours, n);
-  return preconditioners::preconditioner("hybrid").cost(n, d, options);
+  return hybrid_level().cost(n, d, options);
 }
 
 Index affordable_rank(Index n, Index d, Index max_rank, double bytes) {
@@ -135,9 +145,9 @@ struct Adaptive::Impl {
   double tolerance = 1e-6;  // of the present solve
   Index columns = 1;
 
-  Level make_level(const char* kind, Index rank, double expected,
+  Level make_level(const PreconditionerInfo& entry, Index rank, double expected,
                    std::optional<Index> neighbours = {}) const {
-    Level l{kind, {}, expected};
+    Level l{&entry, {}, expected};
     l.options.rank = rank;
     l.options.neighbours = neighbours;
     l.options.seed = options.seed;
@@ -147,8 +157,9 @@ struct Adaptive::Impl {
     return product_seconds(options.speeds, target.k.size(), options.op, options.precision, vectors);
   }
   preconditioners::Cost cost(const Level& l) const {
+    if (l.entry == nullptr) return {};
     const auto& x = target.k.points();
-    return preconditioners::preconditioner(l.kind).cost(x.rows(), x.cols(), l.options);
+    return l.entry->cost(x.rows(), x.cols(), l.options);
   }
   double build_time(const Level& l) const {
     return kOverheadSeconds + inference::build_seconds(options.speeds, cost(l), product(1));
@@ -165,7 +176,8 @@ struct Adaptive::Impl {
     const double smooth = 1 - trace_left;
     const double expected =
         std::min(iterations, kSparseIterations + kShareOfSparse * smooth * smooth * iterations);
-    return make_level("hybrid", rank, expected, std::min(kAdaptiveNeighbours, target.k.size()));
+    return make_level(hybrid_level(), rank, expected,
+                      std::min(kAdaptiveNeighbours, target.k.size()));
   }
   std::optional<Level> better(double remaining) const;
   Level grow_low_rank(approximations::RpCholesky& f) const;
@@ -191,7 +203,7 @@ Level Adaptive::Impl::grow_low_rank(approximations::RpCholesky& f) const {
     const auto iterations = [&](double trace, Index k) {
       return low_rank_iterations(trace, fall, k, noise, tolerance);
     };
-    Level here = make_level("rpcholesky", f.rank(), iterations(left, f.rank()));
+    Level here = make_level(rpcholesky_level(), f.rank(), iterations(left, f.rank()));
     const double share_left = f.trace() > 0 ? left / f.trace() : 0;
     Level sparse = hybrid_on(f.rank(), here.expected, share_left);
     for (Level* l : {&here, &sparse}) {
@@ -205,7 +217,7 @@ Level Adaptive::Impl::grow_low_rank(approximations::RpCholesky& f) const {
     double trace = left;
     for (Index k = 2 * rank; k <= ranks.back(); k *= 2) {
       trace *= fall;
-      const Level there = make_level("rpcholesky", k, iterations(trace, k));
+      const Level there = make_level(rpcholesky_level(), k, iterations(trace, k));
       promising = promising || total_time(there) < kClearGain * total_time(*best);
     }
     if (!promising) break;
@@ -224,24 +236,24 @@ std::optional<Level> Adaptive::Impl::better(double remaining) const {
     found = l;
   };
   if (built == 0) {
-    consider(make_level("rpcholesky", ranks.front(), kShareOfFirst * remaining));
+    consider(make_level(rpcholesky_level(), ranks.front(), kShareOfFirst * remaining));
     return found;
   }
   const double left = report.trace_left.value_or(1), half = report.trace_left_at_half.value_or(1);
   const double share = half > 0 ? std::clamp(std::sqrt(left / half), 0.3, 1.0) : 1.0;
-  const bool sparse = level.kind == std::string_view("hybrid");
+  const bool sparse = level.entry == &hybrid_level();
   // A build that fell short of its rank found nothing more in K.
   const bool exhausted = report.rank < level.options.rank.value_or(1);
   double expected = remaining;
   for (Index rank = 2 * report.rank; !exhausted && rank <= ranks.back(); rank *= 2) {
     expected *= share;
-    consider(make_level(level.kind, rank, expected, level.options.neighbours));
+    consider(make_level(*level.entry, rank, expected, level.options.neighbours));
   }
   if (!sparse)
     consider(hybrid_on(report.rank, remaining, left));
   else if (report.neighbours < kAdaptiveMostNeighbours && kAdaptiveMostNeighbours < target.k.size())
-    consider(
-        make_level("hybrid", report.rank, kShareOfNeighbours * remaining, kAdaptiveMostNeighbours));
+    consider(make_level(hybrid_level(), report.rank, kShareOfNeighbours * remaining,
+                        kAdaptiveMostNeighbours));
   return found;
 }
 
@@ -256,7 +268,7 @@ void Adaptive::Impl::build(const Level& next) {
     level = grow_low_rank(f);
     const double values = f.kernel_values();
     const Index rank = *level.options.rank;
-    if (level.kind == std::string_view("hybrid")) {
+    if (level.entry == &hybrid_level()) {
       done = preconditioners::hybrid_on(target, f.factor().leftCols(rank), level.options);
     } else {
       auto low_rank = std::move(f).take();
@@ -270,11 +282,11 @@ void Adaptive::Impl::build(const Level& next) {
     done.report.trace_left = level.trace_left;
     done.report.trace_left_at_half = level.trace_left_at_half;
   } else {
-    done = preconditioners::make(level.kind, target, level.options);
+    done = preconditioners::make(*level.entry, target, level.options);
   }
   preconditioner = std::move(done.preconditioner);
   report = std::move(done.report);
-  report.name = level.kind;
+  report.name = level.entry->name;
   report.build_seconds = timer.seconds();
   build_seconds += report.build_seconds;
   ++built;
@@ -315,7 +327,7 @@ krylov::SolveResult Adaptive::solve(const krylov::SolverInfo& solver,
     if (whole.converged() || whole.stop == StopReason::iteration_limit) return whole;
     // A solve that is stuck takes the next level whatever it costs.
     if (!next && (whole.stop == StopReason::stagnation || whole.stop == StopReason::breakdown))
-      next = impl_->built == 0 ? impl_->make_level("rpcholesky", impl_->ranks.front(), 0)
+      next = impl_->built == 0 ? impl_->make_level(rpcholesky_level(), impl_->ranks.front(), 0)
                                : impl_->better(1e9);
     if (!next || impl_->built >= kMostBuilds) return whole;
     if (rest.max_iterations <= 0) {

@@ -21,6 +21,8 @@ namespace mercer::inference {
 
 /// The largest rank that is built, unless the memory allows only less.
 inline constexpr Index kAdaptiveMaxRank = 2000;
+/// Iterations without a preconditioner over those with what it builds, a guess for the planner.
+inline constexpr double kAdaptiveGain = 20;
 /// Neighbours of the hybrid that it builds first, and at most.
 inline constexpr Index kAdaptiveNeighbours = 30;
 inline constexpr Index kAdaptiveMostNeighbours = 90;
@@ -54,7 +56,7 @@ class Adaptive {
   double build_seconds() const;
 
  private:
-  struct Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -22,8 +22,11 @@ inline operators::Precision product_precision(SolvePrecision precision) {
                                               : operators::Precision::float32;
 }
 
+/// The solver that factors H; the others iterate (solvers.hpp).
+inline constexpr std::string_view kCholesky = "cholesky";
+
 struct SystemChoice {
-  std::string solver = "cholesky";  // "cholesky" or a name of krylov's registry
+  std::string solver{kCholesky};  // a name of solvers.hpp
   /// A name of the preconditioners' registry, "none", or "auto": see adaptive.hpp.
   std::string preconditioner = "none";
   /// With "auto", `rank` is the largest that may be built (memory).
@@ -36,6 +39,8 @@ struct SystemChoice {
   std::optional<int> stagnation_window;
   /// With "auto": solves that will share the preconditioner; it may cost more to build then.
   double expected_solves = 1;
+
+  bool direct() const { return solver == kCholesky; }
 };
 
 }  // namespace mercer::inference

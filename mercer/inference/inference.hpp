@@ -14,6 +14,7 @@
 #include "mercer/inference/laplace/laplace.hpp"
 #include "mercer/inference/laplace/local_likelihood.hpp"
 #include "mercer/inference/posterior.hpp"
+#include "mercer/inference/solvers.hpp"
 #include "mercer/inference/speeds.hpp"
 
 MERCER_API_BEGIN
@@ -107,10 +108,12 @@ struct InferenceInfo {
   Abilities abilities;
   /// Why the method does not go with this problem and these rows; empty when it does.
   std::string (*refusal)(const Problem& problem, const Observations& rows);
-  /// Whether its solves go by this name ("cholesky", "cg", ...).
+  /// Whether its solves go by this name of solvers.hpp.
   bool (*takes_solver)(std::string_view solver);
   EvaluationCost (*cost)(const CostSetting& setting);
   std::unique_ptr<Inference> (*make)(const InferenceSetup& setup);
+  /// A solver that comes with this method, beside the factorisation and those of krylov; or none.
+  std::optional<SystemSolver> solver = {};
 };
 
 Registry<InferenceInfo>& methods();

@@ -13,9 +13,12 @@
 #include "mercer/inference/entries.hpp"
 #include "mercer/inference/exact/gaussian_posterior.hpp"
 #include "mercer/inference/laplace/laplace_posterior.hpp"
+#include "mercer/krylov/registry.hpp"
 
 namespace mercer::inference {
 namespace {
+
+constexpr std::string_view kKernelCgSolver = "kcg";  // of its solver
 
 struct Iterations {
   StopReason stop = StopReason::converged;
@@ -54,6 +57,32 @@ Matrix minimise(const Problem& problem, const Observations& rows, const SystemCh
   return a;
 }
 
+// Least squares in the function space of K: H x = b with H = K + s2 I. Its gap bounds the residual
+// only from one side, so it is asked for more until the residual itself is small enough.
+SystemReport solve_in_function_space(const IterativeSystem& system, ConstMatrixView b, MatrixView x,
+                                     double tolerance, const Observer& observer, Matrix* residual) {
+  if (!system.noise.uniform())
+    throw InvalidArgument("`solver=kcg` needs the same noise in all rows; take another solver");
+  const krylov::RegularizedLoss problem{krylov::KernelLoss::squared, system.noise(0)};
+  krylov::KernelCgOptions options;
+  options.tolerance = tolerance * tolerance;
+  SystemReport report;
+  while (report.iterations < system.choice.max_iterations) {
+    options.max_iterations = system.choice.max_iterations - report.iterations;
+    const auto result = krylov::kernel_cg(*system.k.exact, problem, b, x, options, observer);
+    report.iterations += std::max(1, result.iterations);
+    report.matvecs += result.matvecs;
+    report.stop = result.stop;
+    measure_residual(system.k, system.noise, b, x, residual, report);
+    if (report.relative_residual <= tolerance) break;
+    if (result.stop != StopReason::converged) return report;
+    report.stop = StopReason::iteration_limit;
+    options.tolerance *= 0.01;
+  }
+  if (report.relative_residual <= tolerance) report.stop = StopReason::converged;
+  return report;
+}
+
 class KernelCg final : public Inference {
  public:
   explicit KernelCg(const InferenceSetup& setup) : setup_(setup) {}
@@ -73,9 +102,11 @@ class KernelCg final : public Inference {
     start.a = minimise(at, rows, setup_.system, request.tolerance, progress, done);
     if (done.stop == StopReason::interrupted)
       throw Interrupted("interrupted during the iterations");
-    // What else is known at the mode is found as by conjugate gradients.
+    // What else is known at the mode is found by preconditioned solves; the plan leaves a rank
+    // where there is memory for it.
     auto choice = setup_.system;
-    choice.solver = "cg";
+    choice.solver = krylov::default_solver().name;
+    choice.preconditioner = choice.preconditioning.rank ? "auto" : "none";
     auto found = find_posterior_mode(at, rows, choice, std::move(start),
                                      {.tolerance = request.tolerance, .max_steps = 0}, progress);
     auto& mode = found.mode;
@@ -86,6 +117,7 @@ class KernelCg final : public Inference {
     mode.matvecs += done.matvecs;
     auto out = laplace_posterior(at, rows, found, request, setup_.seed, progress);
     out.solve.seconds = timer.seconds();
+    out.preconditioner = {.name = "none"};  // of the mode
     return out;
   }
 
@@ -117,11 +149,21 @@ InferenceInfo kernel_cg_info() {
           .summary = "kernel conjugate gradients: posterior mean or logistic mode, no evidence",
           .abilities = {},
           .refusal = refusal,
-          .takes_solver = [](std::string_view solver) { return solver == "kcg"; },
+          .takes_solver = [](std::string_view solver) { return solver == kKernelCgSolver; },
           .cost = cost,
           .make = [](const InferenceSetup& setup) -> std::unique_ptr<Inference> {
             return std::make_unique<KernelCg>(setup);
-          }};
+          },
+          .solver =
+              SystemSolver{
+                  .name = kKernelCgSolver,
+                  .summary = "kernel conjugate gradients in the function space, with a duality gap",
+                  .takes_preconditioner = false,
+                  .double_only = true,
+                  .takes_row_noise = false,
+                  .bytes = [](Index n, Index columns,
+                              bool) { return krylov::kernel_cg_bytes(n, columns); },
+                  .solve = solve_in_function_space}};
 }
 
 }  // namespace mercer::inference

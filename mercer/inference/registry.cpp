@@ -73,7 +73,7 @@ std::string needs_laplace(const Problem& problem, const Observations& /*rows*/) 
                             : "";
 }
 
-bool is_cholesky(std::string_view solver) { return solver == "cholesky"; }
+bool is_cholesky(std::string_view solver) { return solver == kCholesky; }
 bool is_iterative(std::string_view solver) { return krylov::solvers().contains(solver); }
 
 Posterior Inference::posterior(const Problem& /*at*/, const PosteriorRequest& /*request*/,

@@ -3,7 +3,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/adaptive.hpp"
-#include "mercer/krylov/kernel_cg.hpp"
+#include "mercer/inference/solvers.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 #include "mercer/operators/tiled_operator.hpp"
@@ -34,24 +34,6 @@ double factor_with_jitter(const kernels::Kernel& kernel, const linalg::Diagonal&
   return jitter;
 }
 
-// The true residual, handed out unless null, and what the report says of it.
-void measure(const Operators& k, const linalg::Diagonal& noise, ConstMatrixView b,
-             ConstMatrixView x, Matrix* handed_out, SystemReport& report) {
-  Matrix r(b.rows(), b.cols());
-  k.exact->apply(x, r);
-  r = b - r;
-  noise.add_product(-1.0, x, r);
-  report.residual_norms = r.colwise().norm();
-  report.relative_residual = 0;
-  for (Index j = 0; j < b.cols(); ++j) {
-    const double scale = b.col(j).norm();
-    report.relative_residual =
-        std::max(report.relative_residual, report.residual_norms(j) / (scale > 0 ? scale : 1.0));
-  }
-  report.matvecs += b.cols();
-  if (handed_out != nullptr) *handed_out = std::move(r);
-}
-
 }  // namespace
 
 std::string_view to_string(SolvePrecision precision) {
@@ -74,40 +56,27 @@ Operators make_operators(const kernels::Kernel& kernel, const Matrix& x, std::st
           operators::make(op, kernel, x, Precision::float32)};
 }
 
-namespace {
-
-// Least squares in the function space of K: H x = b with H = K + s2 I. Its gap bounds the residual
-// only from one side, so it is asked for more until the residual itself is small enough.
-SystemReport solve_by_kernel_cg(const IterativeSystem& system, ConstMatrixView b, MatrixView x,
-                                double tolerance, const Observer& observer, Matrix* residual) {
-  if (!system.noise.uniform())
-    throw InvalidArgument("`solver=kcg` needs the same noise in all rows; take another solver");
-  const krylov::RegularizedLoss problem{krylov::KernelLoss::squared, system.noise(0)};
-  krylov::KernelCgOptions options;
-  options.tolerance = tolerance * tolerance;
-  SystemReport report;
-  while (report.iterations < system.choice.max_iterations) {
-    options.max_iterations = system.choice.max_iterations - report.iterations;
-    const auto result = krylov::kernel_cg(*system.k.exact, problem, b, x, options, observer);
-    report.iterations += std::max(1, result.iterations);
-    report.matvecs += result.matvecs;
-    report.stop = result.stop;
-    measure(system.k, system.noise, b, x, residual, report);
-    if (report.relative_residual <= tolerance) break;
-    if (result.stop != StopReason::converged) return report;
-    report.stop = StopReason::iteration_limit;
-    options.tolerance *= 0.01;
+void measure_residual(const Operators& k, const linalg::Diagonal& noise, ConstMatrixView b,
+                      ConstMatrixView x, Matrix* handed_out, SystemReport& report) {
+  Matrix r(b.rows(), b.cols());
+  k.exact->apply(x, r);
+  r = b - r;
+  noise.add_product(-1.0, x, r);
+  report.residual_norms = r.colwise().norm();
+  report.relative_residual = 0;
+  for (Index j = 0; j < b.cols(); ++j) {
+    const double scale = b.col(j).norm();
+    report.relative_residual =
+        std::max(report.relative_residual, report.residual_norms(j) / (scale > 0 ? scale : 1.0));
   }
-  if (report.relative_residual <= tolerance) report.stop = StopReason::converged;
-  return report;
+  report.matvecs += b.cols();
+  if (handed_out != nullptr) *handed_out = std::move(r);
 }
-
-}  // namespace
 
 SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b, MatrixView x,
                                double tolerance, const Observer& observer, Matrix* residual) {
-  if (system.choice.solver == "kcg")
-    return solve_by_kernel_cg(system, b, x, tolerance, observer, residual);
+  if (const auto own = solver(system.choice.solver).solve)
+    return own(system, b, x, tolerance, observer, residual);
   const auto& [k, noise, choice, preconditioner, adaptive] = system;
   krylov::SolverOptions options;
   options.tolerance = tolerance;
@@ -121,10 +90,10 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
   const linalg::ShiftedOperator low(k.fast ? *k.fast : *k.exact, noise);
   if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
   const bool single = choice.precision == SolvePrecision::float32;
-  const auto& solver = krylov::solver(choice.solver);
+  const auto& method = krylov::solver(choice.solver);
   const auto& a = single ? low : high;
-  auto result = adaptive ? adaptive->solve(solver, a, b, x, options, context)
-                         : solver.solve(a, b, x, options, context);
+  auto result = adaptive ? adaptive->solve(method, a, b, x, options, context)
+                         : method.solve(a, b, x, options, context);
   SystemReport report;
   report.fell_back_to_double = result.fell_back_to_double;
   report.stop = result.stop;
@@ -136,7 +105,7 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
   report.relative_residual = result.relative_residual;
   if (single) {
     // What is promised is the residual in double: single precision may not claim more than that.
-    measure(k, noise, b, x, residual, report);
+    measure_residual(k, noise, b, x, residual, report);
     if (report.stop == StopReason::converged && report.relative_residual > tolerance)
       report.stop = StopReason::stagnation;
   }
@@ -166,7 +135,7 @@ void RegularizedSystem::Impl::build(std::shared_ptr<const Operators> products, l
   choice = std::move(how);
   noise.require_size(k->exact->size(), "system");
   noise.require_positive("system");
-  if (choice.solver != "cholesky") return build_preconditioner();
+  if (!choice.direct()) return build_preconditioner();
   jitter = factor_with_jitter(k->exact->kernel(), noise, k->exact->points(), factor);
   if (jitter > 0) noise = noise.plus(jitter);
 }
@@ -194,7 +163,7 @@ SystemReport RegularizedSystem::Impl::solve_directly(ConstMatrixView b, MatrixVi
   SystemReport report;
   x = b;
   factor->solve_in_place(x);
-  measure(*k, noise, b, x, handed_out, report);
+  measure_residual(*k, noise, b, x, handed_out, report);
   report.stop =
       report.relative_residual <= choice.tolerance ? StopReason::converged : StopReason::stagnation;
   return report;
@@ -205,7 +174,7 @@ RegularizedSystem::RegularizedSystem(const kernels::Kernel& kernel, linalg::Diag
     : impl_(std::make_unique<Impl>()) {
   const Timer timer;
   // A factorisation needs products only to measure its residual.
-  const bool direct = choice.solver == "cholesky";
+  const bool direct = choice.direct();
   auto k = make_operators(kernel, x, direct ? operators::default_operator().name : choice.op,
                           direct ? SolvePrecision::float64 : choice.precision);
   impl_->build(std::make_shared<const Operators>(std::move(k)), std::move(noise),

@@ -54,6 +54,11 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
                                double tolerance, const Observer& observer = {},
                                Matrix* residual = nullptr);
 
+/// What the report says of x: the residual b - H x in double, which `residual`, when not null,
+/// becomes; one product.
+void measure_residual(const Operators& k, const linalg::Diagonal& noise, ConstMatrixView b,
+                      ConstMatrixView x, Matrix* residual, SystemReport& report);
+
 class RegularizedSystem {
  public:
   /// Builds the factor, or the operator and the preconditioner. When the Cholesky factorisation
@@ -88,7 +93,7 @@ class RegularizedSystem {
   const linalg::Cholesky* factor() const;
 
  private:
-  struct Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,5 +1,7 @@
 #include "mercer/krylov/registry.hpp"
 
+#include <algorithm>
+
 #include "mercer/krylov/cg.hpp"
 #include "mercer/krylov/fcg.hpp"
 #include "mercer/krylov/gmres.hpp"
@@ -16,6 +18,16 @@ Registry<SolverInfo>& solvers() {
   });
   // clang-format on
   return all;
+}
+
+const SolverInfo& default_solver() { return solvers().all().front(); }
+
+const SolverInfo& flexible_solver() {
+  const auto& all = solvers().all();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [](const SolverInfo& solver) { return solver.flexible; });
+  if (found == all.end()) throw InvalidArgument("no solver allows a preconditioner that changes");
+  return *found;
 }
 
 }  // namespace mercer::krylov

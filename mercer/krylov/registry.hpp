@@ -13,6 +13,10 @@ namespace mercer::krylov {
 Registry<SolverInfo>& solvers();
 /// Throws InvalidArgument that lists the names there are.
 inline const SolverInfo& solver(std::string_view name) { return solvers().find(name); }
+/// The first of the list: what serves where nobody chose.
+const SolverInfo& default_solver();
+/// The first that allows P to change from step to step.
+const SolverInfo& flexible_solver();
 
 }  // namespace mercer::krylov
 MERCER_API_END

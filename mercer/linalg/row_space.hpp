@@ -10,6 +10,7 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/core/types.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::linalg {
 
 /// How the values of all ranks become one.
@@ -76,3 +77,4 @@ void fill_normal(Rng& rng, const RowSpace& space, MatrixView out);
 void fill_rademacher(Rng& rng, const RowSpace& space, MatrixView out);
 
 }  // namespace mercer::linalg
+MERCER_API_END

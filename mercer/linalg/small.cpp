@@ -38,43 +38,47 @@ void small_solve_lower(Index n, const double* l, Transpose op, double* x) {
 }
 
 template <>
-void small_gram(Index k, Index n, double alpha, const double* a, double beta, double* c) {
+MERCER_HIDDEN void small_gram(Index k, Index n, double alpha, const double* a, double beta,
+                              double* c) {
   const detail::SerialBlas serial;
   cblas_dsyrk(CblasColMajor, CblasLower, CblasTrans, blas_int(n), blas_int(k), alpha, a,
               blas_int(k), beta, c, blas_int(n));
 }
 
 template <>
-void small_gram(Index k, Index n, float alpha, const float* a, float beta, float* c) {
+MERCER_HIDDEN void small_gram(Index k, Index n, float alpha, const float* a, float beta, float* c) {
   const detail::SerialBlas serial;
   cblas_ssyrk(CblasColMajor, CblasLower, CblasTrans, blas_int(n), blas_int(k), alpha, a,
               blas_int(k), beta, c, blas_int(n));
 }
 
 template <>
-void small_transposed_product(Index k, Index m, Index n, const double* a, const double* b,
-                              double* c) {
+MERCER_HIDDEN void small_transposed_product(Index k, Index m, Index n, const double* a,
+                                            const double* b, double* c) {
   const detail::SerialBlas serial;
   cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, blas_int(m), blas_int(n), blas_int(k), 1.0,
               a, blas_int(k), b, blas_int(k), 0.0, c, blas_int(m));
 }
 
 template <>
-void small_transposed_product(Index k, Index m, Index n, const float* a, const float* b, float* c) {
+MERCER_HIDDEN void small_transposed_product(Index k, Index m, Index n, const float* a,
+                                            const float* b, float* c) {
   const detail::SerialBlas serial;
   cblas_sgemm(CblasColMajor, CblasTrans, CblasNoTrans, blas_int(m), blas_int(n), blas_int(k), 1.0F,
               a, blas_int(k), b, blas_int(k), 0.0F, c, blas_int(m));
 }
 
 template <>
-void small_multiply(Index m, Index n, const double* a, Transpose op, const double* x, double* y) {
+MERCER_HIDDEN void small_multiply(Index m, Index n, const double* a, Transpose op, const double* x,
+                                  double* y) {
   const detail::SerialBlas serial;
   cblas_dgemv(CblasColMajor, op == Transpose::yes ? CblasTrans : CblasNoTrans, blas_int(m),
               blas_int(n), 1.0, a, blas_int(m), x, 1, 0.0, y, 1);
 }
 
 template <>
-void small_multiply(Index m, Index n, const float* a, Transpose op, const float* x, float* y) {
+MERCER_HIDDEN void small_multiply(Index m, Index n, const float* a, Transpose op, const float* x,
+                                  float* y) {
   const detail::SerialBlas serial;
   cblas_sgemv(CblasColMajor, op == Transpose::yes ? CblasTrans : CblasNoTrans, blas_int(m),
               blas_int(n), 1.0F, a, blas_int(m), x, 1, 0.0F, y, 1);

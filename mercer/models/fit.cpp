@@ -31,7 +31,7 @@ nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
           {"duplicate_inputs", data.duplicate_inputs},
           {"merged_rows", result.merged_rows},
           {"options", options_json(options)},
-          {"train_method", result.plan.train_method},
+          {"train_method", result.plan.trains ? result.plan.train_method : "none"},
           {"train_rows", result.plan.train_rows},
           {"steps", result.training.steps},
           {"bounds_hit", result.training.bounds_hit},
@@ -66,11 +66,8 @@ KernelMachine machine(const data::Dataset& data, const FitOptions& options, cons
 }
 
 Plan plan_task(const Task& task, const FitOptions& options) {
-  auto plan =
-      planning::plan_fit(task.start, task.system_noise, task.rows, options.method, options.train);
-  // Refuses a solver that this model cannot have.
-  plan.inference = inference::posterior_method(task.start, task.rows, plan.system.solver);
-  return plan;
+  return planning::plan_fit(task.start, task.system_noise, task.rows, options.method,
+                            options.train);
 }
 
 std::unique_ptr<inference::Inference> posterior_method(const Task& task, const FitOptions& options,

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
-#include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/inference/inference.hpp"
 #include "mercer/inference/laplace/coupled_query.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/operators/tiled_operator.hpp"
@@ -17,10 +17,6 @@ namespace {
 
 // Rows at a time where no solve sets the width.
 constexpr Index kRows = 1024;
-// Of coupled functions: rows at a time by factors and by solves at most, iterations of a solve for
-// estimates, and the seconds that exact covariances may take.
-constexpr Index kDirectRows = 64, kSolvedRows = 16;
-constexpr double kIterations = 20, kLongestExact = 60;
 
 MethodOptions prediction_method(const KernelMachine& model, const PredictOptions& options) {
   MethodOptions method = model.method;
@@ -29,7 +25,7 @@ MethodOptions prediction_method(const KernelMachine& model, const PredictOptions
   // A small limit of the fit says nothing about the variances, and what was chosen for an
   // iterative fit does not bind a direct prediction.
   method.max_iterations = std::max(method.max_iterations, MethodOptions{}.max_iterations);
-  if (options.solver == "cholesky") {
+  if (inference::is_cholesky(options.solver)) {
     method.op = method.precision = method.preconditioner = "auto";
     method.preconditioning = {};
   }
@@ -299,161 +295,55 @@ Moments IndependentQuery::exact_variances(const QueryBlock& block,
 
 namespace {
 
-// How coupled functions are asked. `auto` variances are exact while that takes a minute, by
-// estimate on a typical machine, else those of draws.
-class CoupledPlanner {
- public:
-  CoupledPlanner(const KernelMachine& model, const PredictOptions& options)
-      : model_(model),
-        options_(options),
-        n_(model.x.rows()),
-        count_(model.num_functions()),
-        speed_(inference::nominal_speeds(model.problem.kernel, model.x.cols())) {}
-
-  PlannedQuery run();
-
- private:
-  /// Right-hand sides of N C entries.
-  struct Work {
-    double rows = 0;   // rows whose covariances are solved for, C right-hand sides each
-    double draws = 0;  // one each
-  };
-  Work work(const std::string& variance) const;
-  double seconds_by_factors(const Work& work) const;
-  double seconds_by_solves(const Work& work) const;
-  double seconds(const std::string& variance) const;
-  bool direct(const Work& work) const;
-  void plan_solves();
-  void plan_factors();
-  std::unique_ptr<inference::Query> query() const;
-
-  const KernelMachine& model_;
-  const PredictOptions& options_;
-  Index n_, count_;
-  inference::Speeds speed_;
-  Plan plan_;
-};
-
-CoupledPlanner::Work CoupledPlanner::work(const std::string& variance) const {
-  const auto& asked = options_.variance;
-  const bool samples = variance == "samples";
-  const Index checks = std::min(asked.check_rows_or_default(), asked.rows);
-  return {static_cast<double>(variance == "exact" ? asked.rows
-                              : samples           ? checks
-                                                  : 0),
-          static_cast<double>(samples ? std::max(asked.draws, asked.joint_samples)
-                                      : asked.joint_samples)};
-}
-
-double CoupledPlanner::seconds_by_factors(const Work& w) const {
-  using inference::CoupledQuery;
-  const double each = CoupledQuery::row_flops(n_, count_);
-  return (CoupledQuery::factor_flops(n_, count_) + (w.rows + w.draws) * each) / speed_.flops;
-}
-
-double CoupledPlanner::seconds_by_solves(const Work& w) const {
-  return (w.rows * static_cast<double>(count_) + w.draws) * kIterations *
-         inference::product_seconds(speed_, n_, plan_.system.op, plan_.system.precision, count_);
-}
-
-bool CoupledPlanner::direct(const Work& w) const {
-  if (options_.solver != "auto") return options_.solver == "cholesky";
-  return plan_.base_bytes + inference::CoupledQuery::factor_bytes(n_, count_) <=
-             plan_.budget_bytes &&
-         (n_ <= planning::kAlwaysDirect || seconds_by_factors(w) < seconds_by_solves(w));
-}
-
-double CoupledPlanner::seconds(const std::string& variance) const {
-  const auto w = work(variance);
-  return direct(w) ? seconds_by_factors(w) : seconds_by_solves(w);
-}
-
-void CoupledPlanner::plan_factors() {
-  const double all = plan_.base_bytes + inference::CoupledQuery::factor_bytes(n_, count_);
-  if (all > plan_.budget_bytes)
-    throw DoesNotFit(
-        fmt::format("the factors of {} coupled functions need {}, more than the {} there are; give "
-                    "`solver=cg`, `variance=samples` or none",
-                    count_, format_bytes(all), format_bytes(plan_.budget_bytes)));
-  plan_.system.solver = "cholesky";
-  plan_.peak_bytes = all;
-  plan_.variance_block = kDirectRows;
-}
-
-void CoupledPlanner::plan_solves() {
-  const double each = inference::CoupledQuery::row_bytes(n_, count_);
-  const double left = plan_.budget_bytes - plan_.peak_bytes;
-  if (left < each)
-    throw DoesNotFit(
-        fmt::format("a solve for {} coupled functions needs {}, more than the {} there are", count_,
-                    format_bytes(plan_.peak_bytes + each), format_bytes(plan_.budget_bytes)));
-  plan_.variance_block = std::clamp<Index>(static_cast<Index>(0.5 * left / each), 1, kSolvedRows);
-  plan_.peak_bytes += static_cast<double>(plan_.variance_block) * each;
-}
-
-PlannedQuery CoupledPlanner::run() {
-  const auto& variance = options_.variance;
-  if (variance.method == "vecchia")
-    throw InvalidArgument(fmt::format(
-        "`variance=vecchia` takes each latent function by itself, and the likelihood {} couples "
-        "them; give exact, samples or none",
-        model_.problem.likelihood->text()));
-  const auto refusal = inference::PathwiseDraws::refusal(model_.problem.kernel);
-  if (variance.draws_needed() > 0 && !refusal.empty())
-    throw InvalidArgument(fmt::format("there are no draws with this kernel: {}", refusal));
-  if (variance.method == "none" && variance.joint_samples == 0) return {query(), Plan()};
-  auto method = prediction_method(model_, options_);
-  if (method.solver == "kcg")
-    throw InvalidArgument(fmt::format(
-        "`solver=kcg` finds weights, not the covariances of the likelihood {}; take cg or leave "
-        "`solver` out",
-        model_.problem.likelihood->text()));
-  if (method.solver == "auto" || method.solver == "cholesky") method.solver = "cg";
+// W^-1 of all functions and rows.
+double mean_noise(const KernelMachine& model) {
   double curvature = 0;
-  for (const auto& f : model_.functions) curvature += f.curvature.mean();
-  const double noise = static_cast<double>(count_) / std::max(curvature, 1e-300);
-  plan_ = planning::make_plan(model_.problem.kernel, noise, model_.x, method, PlanFor::solve);
-  plan_.variance = variance.method;
-  if (variance.method == "auto")
-    plan_.variance = seconds("exact") <= kLongestExact || !refusal.empty() ? "exact" : "samples";
-  plan_.seconds = seconds(plan_.variance);
-  if (direct(work(plan_.variance)))
-    plan_factors();
-  else
-    plan_solves();
-  return {query(), std::move(plan_)};
+  for (const auto& f : model.functions) curvature += f.curvature.mean();
+  return static_cast<double>(model.num_functions()) / std::max(curvature, 1e-300);
 }
 
-std::unique_ptr<inference::Query> CoupledPlanner::query() const {
-  inference::CoupledPosterior posterior{model_.problem,     model_.x,       Matrix(n_, count_),
-                                        Matrix(n_, count_), Vector(count_), Vector(count_)};
-  for (Index c = 0; c < count_; ++c) {
-    const auto& f = model_.function(c);
-    posterior.a.col(c) = f.weights.w;
-    posterior.w.col(c) = f.curvature;
-    posterior.offset(c) = f.offset;
+inference::CoupledPosterior coupled_posterior(const KernelMachine& model) {
+  const Index n = model.x.rows(), count = model.num_functions();
+  inference::CoupledPosterior out{model.problem,    model.x,       Matrix(n, count),
+                                  Matrix(n, count), Vector(count), Vector(count)};
+  for (Index c = 0; c < count; ++c) {
+    const auto& f = model.function(c);
+    out.a.col(c) = f.weights.w;
+    out.w.col(c) = f.curvature;
+    out.offset(c) = f.offset;
     const inference::ErrorBound bound(
-        model_.problem.kernel, f.weights,
-        {model_.certificate.residual(c), model_.certificate.trend_defect}, model_.x);
-    posterior.bound_per_prior_sd(c) = bound(Vector::Ones(1), Matrix(1, 0))(0);
+        model.problem.kernel, f.weights,
+        {model.certificate.residual(c), model.certificate.trend_defect}, model.x);
+    out.bound_per_prior_sd(c) = bound(Vector::Ones(1), Matrix(1, 0))(0);
   }
-  inference::CoupledQueryOptions options;
-  options.variance = plan_.variance == "exact"     ? inference::CoupledVariance::exact
-                     : plan_.variance == "samples" ? inference::CoupledVariance::samples
-                                                   : inference::CoupledVariance::none;
-  options.system = plan_.system;
-  options.block_rows = plan_.variance_block;
-  options.draws = options_.variance.draws;
-  options.joint_samples = options_.variance.joint_samples;
-  options.tolerance = options_.tolerance;
-  options.seed = model_.method.seed;
-  return std::make_unique<inference::CoupledQuery>(std::move(posterior), std::move(options));
+  return out;
+}
+
+PlannedQuery coupled_query(const KernelMachine& model, const PredictOptions& options) {
+  const auto& variance = options.variance;
+  Plan plan;
+  if (variance.method != "none" || variance.joint_samples > 0)
+    plan = planning::plan_coupled_query(model.problem, mean_noise(model), model.x,
+                                        model.num_functions(), prediction_method(model, options),
+                                        variance);
+  inference::CoupledQueryOptions wanted;
+  wanted.variance = plan.variance == "exact"     ? inference::CoupledVariance::exact
+                    : plan.variance == "samples" ? inference::CoupledVariance::samples
+                                                 : inference::CoupledVariance::none;
+  wanted.system = plan.system;
+  wanted.block_rows = plan.variance_block;
+  wanted.draws = variance.draws;
+  wanted.joint_samples = variance.joint_samples;
+  wanted.tolerance = options.tolerance;
+  wanted.seed = model.method.seed;
+  return {std::make_unique<inference::CoupledQuery>(coupled_posterior(model), std::move(wanted)),
+          std::move(plan)};
 }
 
 }  // namespace
 
 PlannedQuery make_query(const KernelMachine& model, const PredictOptions& options) {
-  if (model.coupled()) return CoupledPlanner(model, options).run();
+  if (model.coupled()) return coupled_query(model, options);
   auto query = std::make_unique<IndependentQuery>(model, options);
   Plan plan = query->plan();
   return {std::move(query), std::move(plan)};

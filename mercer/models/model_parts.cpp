@@ -8,30 +8,29 @@ nlohmann::json or_null(const std::optional<T>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
-// `rank` stands beside these: the first version of the format had nothing else.
-nlohmann::json preconditioning_json(const preconditioners::PreconditionerOptions& o) {
-  return {{"neighbours", or_null(o.neighbours)},
-          {"blocks", or_null(o.blocks)},
-          {"delta", or_null(o.delta)},
-          {"inner_tolerance", or_null(o.inner_tolerance)},
-          {"drop", or_null(o.drop)}};
+// `rank` stands beside the others: the first version of the format had nothing else.
+constexpr std::string_view kBeside = "rank";
+
+nlohmann::json preconditioning_json(preconditioners::PreconditionerOptions o) {
+  nlohmann::json json = nlohmann::json::object();
+  visit_fields(o, [&](const Field& field, const auto& value, auto) {
+    if (field.name != kBeside) json[std::string(field.name)] = or_null(value);
+  });
+  return json;
 }
 
 preconditioners::PreconditionerOptions preconditioning_from_json(const nlohmann::json& method) {
   preconditioners::PreconditionerOptions o;
-  const auto read = [](const nlohmann::json& from, const char* key, auto& field) {
-    using T = typename std::decay_t<decltype(field)>::value_type;
-    if (const auto found = from.find(key); found != from.end() && !found->is_null())
-      field = found->template get<T>();
-  };
-  read(method, "rank", o.rank);
-  if (const auto found = method.find("preconditioning"); found != method.end()) {
-    read(*found, "neighbours", o.neighbours);
-    read(*found, "blocks", o.blocks);
-    read(*found, "delta", o.delta);
-    read(*found, "inner_tolerance", o.inner_tolerance);
-    read(*found, "drop", o.drop);
-  }
+  const auto nested = method.find("preconditioning");
+  visit_fields(o, [&](const Field& field, auto& value, auto) {
+    using T = typename std::decay_t<decltype(value)>::value_type;
+    const bool beside = field.name == kBeside;
+    if (!beside && nested == method.end()) return;
+    const nlohmann::json& from = beside ? method : *nested;
+    if (const auto found = from.find(std::string(field.name));
+        found != from.end() && !found->is_null())
+      value = found->template get<T>();
+  });
   return o;
 }
 

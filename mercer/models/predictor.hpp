@@ -101,7 +101,7 @@ class Predictor {
   Vector log_density(const Predictions& predictions, ConstVectorView target) const;
 
  private:
-  struct Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

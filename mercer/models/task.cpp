@@ -9,6 +9,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/inference/laplace/laplace.hpp"
 #include "mercer/inference/laplace/local_likelihood.hpp"
+#include "mercer/inference/solvers.hpp"
 #include "mercer/models/merging.hpp"
 #include "mercer/models/scaled_data.hpp"
 
@@ -110,8 +111,9 @@ Task gaussian_task(const data::Dataset& data, const FitOptions& options) {
   task.start = start_problem(options.method, data.schema, task.rows.x, task.rows.target());
   task.start.trend_left_out = inference::dependent_inputs(task.start.mean, task.rows.x);
   // Last: scale, start values and trend are those of all rows, merged or not. Merged rows have a
-  // noise of their own, which kernel conjugate gradients cannot have.
-  if (options.merge && options.method.solver != "kcg")
+  // noise of their own, which not every solver can have.
+  const auto& solver = options.method.solver;
+  if (options.merge && (solver == "auto" || inference::solver(solver).takes_row_noise))
     task.rows = merge_replicates(std::move(task.rows));
   task.merged_rows = task.rows.replicates.merged_rows();
   task.system_noise = task.rows.noise.at(task.start.noise()).harmonic_mean();
@@ -119,8 +121,8 @@ Task gaussian_task(const data::Dataset& data, const FitOptions& options) {
 }
 
 // Classes, counts and numbers with outliers: a column of y and an offset for every latent function.
-Task latent_task(const data::Dataset& data, const FitOptions& options,
-                 std::unique_ptr<likelihoods::Likelihood> likelihood) {
+Task likelihood_task(const data::Dataset& data, const FitOptions& options,
+                     std::unique_ptr<likelihoods::Likelihood> likelihood) {
   Task task;
   task.scaling = scaling_of(data, options, *likelihood);
   auto& rows = task.rows;
@@ -152,7 +154,7 @@ Task make_task(const data::Dataset& data, const FitOptions& options) {
   auto likelihood = likelihoods::make(options.likelihood);
   check_request(data, options, *likelihood);
   return likelihood->gaussian_noise() ? gaussian_task(data, options)
-                                      : latent_task(data, options, std::move(likelihood));
+                                      : likelihood_task(data, options, std::move(likelihood));
 }
 
 }  // namespace mercer::models

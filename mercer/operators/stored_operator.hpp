@@ -27,7 +27,7 @@ class StoredOperator final : public KernelOperator {
   static double bytes(Index n, Precision precision);
 
  private:
-  struct Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/planned_threads.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/operators/detail/gradient.hpp"
 #include "mercer/operators/detail/matrix.hpp"
@@ -69,7 +70,7 @@ double tiled_bytes(Index n, Index d, Index columns) {
   const double shared = points * (16 * inputs + 8 + 16 * stored + 16 * inputs / detail::kTile);
   // Per thread: a block of rows and a panel of columns of every feature, strips, partial sums.
   const double per_thread = (2.0 * 1024 + 512) * inputs * 8 + 512 * 64.0 * 8 + 512 * stored * 8;
-  return shared + num_threads() * per_thread;
+  return shared + kPlannedThreads * per_thread;
 }
 
 OperatorInfo tiled_info() {

@@ -26,7 +26,7 @@ class TiledOperator final : public KernelOperator {
                            VectorView gradient) const override;
 
  private:
-  struct Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,6 +1,7 @@
 #include "mercer/planning/options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -33,10 +34,8 @@ struct Choice {
 };
 
 std::vector<Choice> solver_choices() {
-  std::vector<Choice> all = {{"auto", "what the plan finds quickest"},
-                             {"cholesky", "dense factorisation: direct, 8 N^2 bytes"}};
-  for (const auto& entry : krylov::solvers()) all.push_back({entry.name, entry.summary});
-  all.push_back({"kcg", "kernel conjugate gradients in the function space, with a duality gap"});
+  std::vector<Choice> all = {{"auto", "what the plan finds quickest"}};
+  for (const auto& entry : inference::solvers()) all.push_back({entry.name, entry.summary});
   return all;
 }
 
@@ -98,8 +97,9 @@ bool needs_flexible(const std::string& preconditioner) {
 }
 
 std::string iterative_solver(const std::string& asked, const std::string& preconditioner) {
-  if (asked != "auto" && asked != "cholesky" && asked != "kcg") return asked;
-  return needs_flexible(preconditioner) ? "fcg" : "cg";
+  if (krylov::solvers().contains(asked)) return asked;
+  return std::string(needs_flexible(preconditioner) ? krylov::flexible_solver().name
+                                                    : krylov::default_solver().name);
 }
 
 Names mean_names() {
@@ -127,6 +127,41 @@ Names landmark_names() {
 
 Names variance_names() { return {"auto", "exact", "vecchia", "samples", "none"}; }
 
+namespace {
+
+// "`solver=fcg` or fgmres".
+std::string flexible_solvers() {
+  std::vector<std::string_view> names;
+  for (const auto& entry : krylov::solvers())
+    if (entry.flexible) names.push_back(entry.name);
+  return fmt::format("`solver={}` or {}", names.front(),
+                     fmt::join(names.begin() + 1, names.end(), " or "));
+}
+
+// What does not go with the solver that was asked for. What a factorisation does not go with is
+// said by the plan.
+void check_solver(const inference::SystemSolver& solver, const MethodOptions& options) {
+  if (!solver.takes_preconditioner && options.preconditioning.rank)
+    throw InvalidArgument(
+        fmt::format("`rank` is of a preconditioner, which {} does not have", solver.name));
+  if (solver.direct) return;
+  if (!solver.takes_preconditioner && options.preconditioner != "auto" &&
+      options.preconditioner != "none")
+    throw InvalidArgument(
+        fmt::format("`solver={}` takes no preconditioner; leave it out, or take {}", solver.name,
+                    krylov::default_solver().name));
+  if (solver.double_only && options.precision != "auto" && options.precision != "double")
+    throw InvalidArgument(
+        fmt::format("`solver={}` works in double precision; leave `precision` out", solver.name));
+  if (solver.takes_preconditioner && needs_flexible(options.preconditioner) && !solver.flexible)
+    throw InvalidArgument(
+        fmt::format("the preconditioner '{}' changes from step to step, which '{}' does not allow; "
+                    "take {}, or leave `solver` out",
+                    options.preconditioner, solver.name, flexible_solvers()));
+}
+
+}  // namespace
+
 void check(const MethodOptions& options) {
   validate(options);
   auto given = given_preconditioning(options);
@@ -138,20 +173,7 @@ void check(const MethodOptions& options) {
           throw InvalidArgument(
               fmt::format("`{}` belongs to a preconditioner; name it with `preconditioner`", name));
       });
-  if (options.solver == "cholesky" && given.rank)
-    throw InvalidArgument("`rank` is of a preconditioner, which cholesky does not have");
-  if (options.solver == "kcg") {
-    if (options.preconditioner != "auto" && options.preconditioner != "none")
-      throw InvalidArgument("`solver=kcg` takes no preconditioner; leave it out, or take cg");
-    if (options.precision != "auto" && options.precision != "double")
-      throw InvalidArgument("`solver=kcg` works in double precision; leave `precision` out");
-    if (given.rank) throw InvalidArgument("`rank` is of a preconditioner, which kcg does not have");
-  } else if (needs_flexible(options.preconditioner) && options.solver != "auto" &&
-             options.solver != "cholesky" && !krylov::solver(options.solver).flexible)
-    throw InvalidArgument(fmt::format(
-        "the preconditioner '{}' changes from step to step, which '{}' does not allow; take "
-        "`solver=fcg` or fgmres, or leave `solver` out",
-        options.preconditioner, options.solver));
+  if (options.solver != "auto") check_solver(inference::solver(options.solver), options);
 }
 
 void check(const VarianceOptions& options) {

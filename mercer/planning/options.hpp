@@ -137,7 +137,7 @@ preconditioners::PreconditionerOptions preconditioning_for(const std::string& pr
 
 /// Whether P changes from step to step, so that only a flexible solver may use it.
 bool needs_flexible(const std::string& preconditioner);
-/// The Krylov method: the one asked for or, with "auto" and "cholesky", the one that suits.
+/// The Krylov method: the one asked for, else the one that suits the preconditioner.
 std::string iterative_solver(const std::string& asked, const std::string& preconditioner);
 
 /// One line per choice, for help pages: "cg          conjugate gradients, ...".

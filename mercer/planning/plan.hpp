@@ -20,7 +20,7 @@ inference::Speeds calibrate(const kernels::Kernel& kernel, ConstMatrixView x);
 
 struct PlanRow {
   std::string stage;         // "train", "solve" or "predict"
-  std::string method;        // "cholesky", "cg tiled mixed, pivoted-cholesky rank 604", ...
+  std::string method;        // "cholesky", "cg tiled mixed, nystrom", ...
   double bytes = 0;          // beyond what is already in memory
   double build_seconds = 0;  // of these, to factor or to build the preconditioner
   double seconds = 0;        // an estimate: iteration counts are guessed from size and noise
@@ -42,8 +42,8 @@ struct Plan {
   std::string reason;  // one sentence: what was chosen and why
 
   bool trains = false;
-  /// A name of the trainers' registry: "exact" by Cholesky, the others by solves.
-  std::string train_method = "exact";
+  std::string train_method;              // a name of the trainers' registry
+  bool train_by_solves = false;          // that trainer goes on where factorisations end
   Index train_rows = 0;                  // rows that hyperparameters are learned on
   Index start_rows = 0;                  // rows of exact searches before that; 0: none
   std::vector<Index> train_levels;       // rows of the exact searches, in order
@@ -77,7 +77,13 @@ enum class PlanFor { solve, predict };
 Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
                const MethodOptions& method, PlanFor purpose, const VarianceOptions& variance = {});
 
-/// The plan of a fit: the systems of its posterior and how hyperparameters are learned. `noise` is
+/// The plan of predictions from functions that the likelihood couples
+/// (inference/laplace/coupled_query.hpp). `noise` is the mean of W^-1. Throws InvalidArgument for
+/// what such functions cannot have.
+Plan plan_coupled_query(const inference::Problem& problem, double noise, ConstMatrixView x,
+                        Index functions, MethodOptions method, const VarianceOptions& variance);
+
+/// The plan of a fit: the system of its posterior and how hyperparameters are learned. `noise` is
 /// the noise variance of H = K + D; with another likelihood, a typical entry of W^-1.
 Plan plan_fit(const inference::Problem& problem, double noise, const inference::Observations& rows,
               const MethodOptions& method, const TrainOptions& train);

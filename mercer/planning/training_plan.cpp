@@ -39,6 +39,8 @@ constexpr Habits kLaplaceHabits{500, 501, 0, 0, 40, 4, 4, 0};
 // Everything that the ways to learn depend on.
 struct Learning {
   const inference::Problem& problem;
+  double noise;
+  const inference::Observations& all;
   const MethodOptions& method;
   const TrainOptions& train;
   const Plan& plan;
@@ -47,7 +49,6 @@ struct Learning {
   inference::Speeds speed;
 
   const Habits& habits() const { return problem.gaussian() ? kGaussianHabits : kLaplaceHabits; }
-  training::Rules rules() const { return training::rules_for(problem); }
   std::string_view evidence(inference::EvidenceBy by) const {
     return inference::evidence_method(problem, by);
   }
@@ -76,23 +77,20 @@ struct Learning {
   }
 };
 
-Learning learning_of(const inference::Problem& problem, const inference::Observations& rows,
-                     const MethodOptions& method, const TrainOptions& train, const Plan& plan,
-                     const inference::Speeds& speed) {
-  return {problem,
-          method,
-          train,
-          plan,
-          rows.size(),
-          rows.x.cols(),
-          {rows.functions(), problem.likelihood->coupled() != nullptr},
-          speed};
+Learning learning_of(const inference::Problem& problem, double noise,
+                     const inference::Observations& rows, const MethodOptions& method,
+                     const TrainOptions& train, const Plan& plan) {
+  return {
+      problem,         noise,         rows,
+      method,          train,         plan,
+      rows.size(),     rows.x.cols(), {rows.functions(), problem.likelihood->coupled() != nullptr},
+      plan.calibration};
 }
 
 // One way to learn.
 struct Way {
   PlanRow row;
-  std::string trainer = "exact";
+  std::string trainer;
   Index rows = 0;
   std::vector<Index> levels;
   SystemChoice system;
@@ -124,6 +122,7 @@ double seconds_of(const Learning& p, const std::vector<Index>& levels) {
 
 Way exact_way(const Learning& p, Index rows) {
   Way w;
+  w.trainer = training::exact_trainer().name;
   w.rows = rows;
   w.levels = levels_to(p, rows);
   const auto which = fmt::format("{} {} rows", rows == p.n ? "all" : "random", rows);
@@ -155,6 +154,16 @@ SystemChoice gaussian_system(const Learning& p) {
   return choice;
 }
 
+// The solves of learning with another likelihood, on so many rows: as those of its posterior, with
+// the probes beside them, and never by factors.
+Candidate laplace_system(const Learning& p, Index rows) {
+  auto system = posterior_system(p.problem, p.noise, p.all, p.train.probes);
+  system.n = rows;
+  auto method = p.method;
+  method.solver = iterative_solver(method.solver, method.preconditioner);
+  return choose(system, method, p.plan);
+}
+
 // Rows of exact searches before solves on so many.
 Index rows_before_solves(const Learning& p, Index rows) {
   if (p.problem.gaussian()) return std::min(rows, p.habits().rows_before_solves);
@@ -166,14 +175,14 @@ Index rows_before_solves(const Learning& p, Index rows) {
 }
 
 std::string reason_of_solves(const Learning& p, const Way& w) {
+  const auto& entry = training::trainers().find(w.trainer);
+  const auto words = entry.words.empty() ? entry.name : entry.words;
   const auto which = fmt::format("{} {} rows", w.rows == p.n ? "all" : "random", w.rows);
   if (!p.problem.gaussian())
     return fmt::format(
-        "Learning is by {} on gradients by solves from {} rows{}. ",
-        w.trainer == "newton" ? "Newton's steps" : w.trainer, w.rows,
+        "Learning is by {} on gradients by solves from {} rows{}. ", words, w.rows,
         w.levels.empty() ? "" : fmt::format(", begun exactly on {}", w.levels.back()));
-  const char* how =
-      w.trainer == "vecchia" ? "the Vecchia likelihood" : "exact gradients from solves";
+  const std::string_view how = entry.takes_gradients() ? "exact gradients from solves" : words;
   if (w.levels.empty()) return fmt::format("Hyperparameters are learned on {} by {}. ", which, how);
   return fmt::format("Hyperparameters are learned on {} rows by Cholesky, then on {} by {}. ",
                      w.levels.back(), which, how);
@@ -184,22 +193,27 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
   Way w;
   w.trainer = trainer;
   w.rows = rows;
-  w.system = p.problem.gaussian() ? gaussian_system(p) : p.plan.train_system;
+  double system_bytes = 0;
+  if (p.problem.gaussian()) {
+    w.system = gaussian_system(p);
+  } else {
+    auto found = laplace_system(p, rows);
+    w.system = std::move(found.choice);
+    system_bytes = found.row.bytes;
+  }
   // What the user asks for begins where the papers do; a surrogate has nothing to add to an exact
   // optimum of the same rows.
   const Index before = rows_before_solves(p, rows);
-  const bool surrogate_only = trainer == "vecchia";
+  const bool surrogate_only = entry.surrogate_only;
   const bool from_start =
       (entry.from_start_values && p.train.train == trainer) || (surrogate_only && before == rows);
   if (!from_start) w.levels = p.problem.gaussian() ? std::vector{before} : levels_to(p, before);
   const auto gradient = p.cost(p.evidence(inference::EvidenceBy::solves), rows, w.system);
   inference::EvaluationCost surrogate;
   if (entry.on_surrogate) surrogate = p.cost(p.evidence(inference::EvidenceBy::surrogate), rows);
-  const double gradients =
-      surrogate_only ? 0
-      : entry.from_start_values
-          ? static_cast<double>(p.train.steps.value_or(p.rules().descent_steps))
-          : p.habits().gradients;
+  const double gradients = surrogate_only               ? 0
+                           : entry.gradients != nullptr ? entry.gradients(p.problem, p.train)
+                                                        : p.habits().gradients;
   w.row.stage = "train";
   w.row.method = fmt::format("{} on {} rows, {}", trainer, rows,
                              surrogate_only         ? "Vecchia likelihood"
@@ -211,8 +225,7 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
   if (!w.levels.empty())
     w.row.bytes = std::max(w.row.bytes, p.cost(p.exact(), w.levels.back()).bytes);
   // Vectors and the rank of Laplace's systems are counted where these are planned.
-  if (!p.problem.gaussian())
-    w.row.bytes = std::max(w.row.bytes, p.plan.peak_bytes - p.plan.base_bytes);
+  w.row.bytes = std::max(w.row.bytes, system_bytes);
   w.row.note = surrogate_only ? fmt::format("{:.2g} s an evaluation", surrogate.seconds)
                               : fmt::format("{:.2g} s a gradient", gradient.seconds);
   w.reason = reason_of_solves(p, w);
@@ -247,8 +260,8 @@ std::string trainer_by_solves(const Learning& p, Index rows) {
 
 // Above a few thousand rows, a few gradients by solves take less than many by Cholesky.
 bool exact_pays(const Learning& p, Index rows) {
-  if (p.problem.gaussian()) return rows <= kAlwaysDirect || p.method.solver == "cholesky";
-  return p.train.train == "lbfgs" || p.train.subset || rows <= exact_rows(p, kLongEvaluation);
+  if (p.problem.gaussian()) return rows <= kAlwaysDirect || inference::is_cholesky(p.method.solver);
+  return p.train.train != "auto" || p.train.subset || rows <= exact_rows(p, kLongEvaluation);
 }
 
 // Rows that a factorisation has memory for, at most so many.
@@ -259,9 +272,9 @@ Index rows_that_fit(const Learning& p, Index most) {
                   std::clamp(static_cast<Index>(affordable * 0.95), kLeastSubset, kMostSubset));
 }
 
-// Exact evidences may be asked for by name ("lbfgs") or left to the plan.
+// Exact evidences may be asked for by the name of a trainer that climbs them, or left to the plan.
 bool exact_allowed(const TrainOptions& train) {
-  return train.train == "auto" || train.train == "lbfgs" || train.train == "exact";
+  return train.train == "auto" || training::trainers().find(train.train).also_exact;
 }
 
 void take(Way& w, Plan& plan) {
@@ -270,8 +283,8 @@ void take(Way& w, Plan& plan) {
   plan.train_method = w.trainer;
   plan.train_rows = w.rows;
   plan.train_levels = w.levels;
-  const bool by_solves = training::trainers().find(w.trainer).by_solves;
-  plan.start_rows = by_solves             ? (w.levels.empty() ? 0 : w.levels.back())
+  plan.train_by_solves = training::trainers().find(w.trainer).by_solves;
+  plan.start_rows = plan.train_by_solves  ? (w.levels.empty() ? 0 : w.levels.back())
                     : w.levels.size() > 1 ? w.levels.front()
                                           : 0;
   plan.train_system = w.system;
@@ -282,13 +295,14 @@ void take(Way& w, Plan& plan) {
 
 }  // namespace
 
-void plan_training(const inference::Problem& problem, const inference::Observations& rows,
-                   const MethodOptions& method, const TrainOptions& train, Plan& plan) {
+void plan_training(const inference::Problem& problem, double noise,
+                   const inference::Observations& rows, const MethodOptions& method,
+                   const TrainOptions& train, Plan& plan) {
   if (training::trainers().contains(train.train))
     if (const auto why = training::trainers().find(train.train).refusal(problem);
         !why.empty() && !exact_allowed(train))
       throw InvalidArgument(why);
-  const auto p = learning_of(problem, rows, method, train, plan, plan.calibration);
+  const auto p = learning_of(problem, noise, rows, method, train, plan);
   const Index wanted = std::min(p.n, train.subset.value_or(p.n));
   const Index fewer = rows_that_fit(p, wanted);
   std::vector<Way> ways;
@@ -320,18 +334,6 @@ void plan_training(const inference::Problem& problem, const inference::Observati
   for (const auto& w : ways) table.push_back(w.row);
   if (chosen == ways.end()) refuse(plan, table, "learning", method);
   plan.rows.insert(plan.rows.begin(), table.begin(), table.end());
-}
-
-LearningNeeds laplace_needs(const inference::Problem& problem, const inference::Observations& rows,
-                            const TrainOptions& train) {
-  if (train.train == "none") return {};
-  const Index wanted = std::min(rows.size(), train.subset.value_or(rows.size()));
-  const Plan none;
-  const MethodOptions method;
-  const auto p = learning_of(problem, rows, method, train, none,
-                             inference::nominal_speeds(problem.kernel, rows.x.cols()));
-  const bool exact = exact_allowed(train) && exact_pays(p, wanted);
-  return {static_cast<Index>(train.probes), !exact};
 }
 
 }  // namespace mercer::planning

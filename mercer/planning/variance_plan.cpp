@@ -31,68 +31,95 @@ PlanRow vecchia_row(const kernels::Kernel& kernel, const VarianceOptions& option
   return row;
 }
 
-PlanRow samples_row(const kernels::Kernel& kernel, const VarianceOptions& options,
-                    const Plan& plan) {
+// Draws that the method makes; `auto` may come to need some.
+Index draws_of(const VarianceOptions& options, const std::string& method) {
+  return method == "samples" ? std::max(options.draws, options.joint_samples)
+                             : options.joint_samples;
+}
+
+PlanRow samples_row(const System& system, const VarianceOptions& options, const Plan& plan) {
   using inference::PathwiseDraws;
-  const Index asked = options.draws_needed();
-  const inference::PathwiseOptions draws{.count = asked > 0 ? asked : options.draws};
+  const Index asked = options.draws_needed(), functions = system.functions.count;
+  const Index count = asked > 0 ? asked : options.draws;
+  const inference::PathwiseOptions draws{.count = count * functions};
   PlanRow row;
-  row.method = fmt::format("samples, {} draws", draws.count);
+  row.method = fmt::format("samples, {} draws", count);
   row.bytes = PathwiseDraws::bytes(plan.n, draws);
   row.seconds = static_cast<double>(plan.n + options.rows) *
                 PathwiseDraws::flops(plan.n, plan.d, draws) / plan.calibration.flops;
-  row.note = PathwiseDraws::refusal(kernel);
+  row.note = PathwiseDraws::refusal(system.kernel);
   row.allowed = row.note.empty();
   return row;
 }
 
+// What `auto` becomes where exact variances take too long. Functions that are coupled have no
+// neighbours of their own.
+struct Instead {
+  std::string method;
+  const char* words;
+};
+
+Instead instead_of_exact(const System& system) {
+  return system.functions.coupled
+             ? Instead{"samples", "taken over draws"}
+             : Instead{"vecchia", "those given the most correlated training points"};
+}
+
 // What `auto` stands for; plans exact variances where they are chosen.
-std::string choose(const VarianceOptions& options, Index checks, Plan& plan,
+std::string choose(const System& system, const VarianceOptions& options, Index checks, Plan& plan,
                    const PlanSystem& plan_system) {
   if (options.method != "auto" && options.method != "exact") return options.method;
   Plan exact = plan;
-  const double seconds =
-      plan_system(static_cast<double>(options.rows + options.joint_samples), exact);
+  const auto instead = instead_of_exact(system);
+  const double seconds = plan_system(static_cast<double>(options.rows),
+                                     static_cast<double>(options.joint_samples), exact);
+  const bool possible =
+      instead.method != "samples" || inference::PathwiseDraws::refusal(system.kernel).empty();
   // Rows that would all be checked may as well be exact.
-  if (options.method == "exact" || options.rows <= checks || seconds <= kLongestExact) {
+  if (options.method == "exact" || options.rows <= checks || seconds <= kLongestExact ||
+      !possible) {
     plan = std::move(exact);
     return "exact";
   }
   for (auto& row : exact.rows) row.chosen = false;
   plan.rows = std::move(exact.rows);
   plan.reason += fmt::format(
-      "Variances are those given the most correlated training points, because exact ones of {} "
-      "rows "
-      "would take more than {:.0f} s on a typical machine. ",
-      options.rows, kLongestExact);
-  return "vecchia";
+      "Variances are {}, because exact ones of {} rows would take more than {:.0f} s on a typical "
+      "machine. ",
+      instead.words, options.rows, kLongestExact);
+  return instead.method;
 }
 
 }  // namespace
 
-void plan_variances(const kernels::Kernel& kernel, const VarianceOptions& options, Plan& plan,
+void plan_variances(const System& system, const VarianceOptions& options, Plan& plan,
                     const PlanSystem& plan_system) {
-  auto vecchia = vecchia_row(kernel, options, plan), samples = samples_row(kernel, options, plan);
-  samples.chosen = options.draws_needed() > 0;
-  if (samples.chosen && !samples.allowed)
+  auto samples = samples_row(system, options, plan);
+  if (options.draws_needed() > 0 && !samples.allowed)
     throw InvalidArgument(fmt::format("there are no draws with this kernel: {}", samples.note));
   const Index checks = std::min(options.check_rows_or_default(), options.rows);
-  plan.variance = choose(options, checks, plan, plan_system);
-  vecchia.chosen = plan.variance == "vecchia";
+  plan.variance = choose(system, options, checks, plan, plan_system);
+  const Index draws = draws_of(options, plan.variance);
+  samples.chosen = draws > 0;
   if (plan.variance != "exact") {
-    const Index columns = options.draws_needed() + (plan.variance == "none" ? 0 : checks);
+    const Index solved = plan.variance == "none" ? 0 : checks;
     const auto first = static_cast<std::ptrdiff_t>(plan.rows.size());
-    plan.solves = columns > 0;
-    if (plan.solves) plan_system(static_cast<double>(columns), plan);
+    plan.solves = draws + solved > 0;
+    if (plan.solves) plan_system(static_cast<double>(solved), static_cast<double>(draws), plan);
     std::for_each(plan.rows.begin() + first, plan.rows.end(),
                   [&](PlanRow& row) { row.stage = samples.chosen ? "draw" : "check"; });
   }
-  for (auto* row : {&vecchia, &samples}) {
-    row->stage = "predict";
-    row->fits = plan.base_bytes + row->bytes <= plan.budget_bytes;
-    if (row->chosen) plan.seconds += row->seconds;
-    if (row->chosen) plan.peak_bytes += row->bytes;
-    plan.rows.push_back(*row);
+  std::vector<PlanRow> ways = {samples};
+  if (!system.functions.coupled) {
+    ways.insert(ways.begin(), vecchia_row(system.kernel, options, plan));
+    ways.front().chosen = plan.variance == "vecchia";
+  }
+  for (auto& row : ways) {
+    row.stage = "predict";
+    row.fits = plan.base_bytes + row.bytes <= plan.budget_bytes;
+    if (row.chosen) plan.seconds += row.seconds;
+    if (row.chosen) plan.peak_bytes += row.bytes;
+    plan.rows.push_back(row);
   }
   if (plan.peak_bytes > plan.budget_bytes)
     throw DoesNotFit(fmt::format("predicting needs {}, more than the {} there are",

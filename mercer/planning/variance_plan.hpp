@@ -5,16 +5,16 @@
 
 #include <functional>
 
-#include "mercer/planning/plan.hpp"
+#include "mercer/planning/system_plan.hpp"
 
 namespace mercer::planning {
 
-/// Adds to a plan how the system is solved for so many right-hand sides; returns the seconds of
-/// that on a typical machine.
-using PlanSystem = std::function<double(double columns, Plan& plan)>;
+/// Adds to a plan how the system is solved for the variances of so many rows and for so many draws;
+/// returns the seconds of that on a typical machine.
+using PlanSystem = std::function<double(double rows, double draws, Plan& plan)>;
 
 /// Throws InvalidArgument when the kernel has no draws, DoesNotFit.
-void plan_variances(const kernels::Kernel& kernel, const VarianceOptions& options, Plan& plan,
+void plan_variances(const System& system, const VarianceOptions& options, Plan& plan,
                     const PlanSystem& plan_system);
 
 }  // namespace mercer::planning

@@ -96,7 +96,8 @@ PreconditionerInfo hybrid_info() {
           .summary = "low rank for what is smooth, neighbours for the rest",
           .make = make_hybrid,
           .cost = hybrid_cost,
-          .takes = {.rank = true, .neighbours = true}};
+          .takes = {.rank = true, .neighbours = true},
+          .expected_gain = 20};
 }
 
 }  // namespace mercer::preconditioners

@@ -28,7 +28,8 @@ PreconditionerInfo jacobi_info() {
           .summary = "the diagonal of K plus noise",
           .make = make_jacobi,
           .cost = jacobi_cost,
-          .over_ranks = OverRanks::whole};
+          .over_ranks = OverRanks::whole,
+          .expected_gain = 1};
 }
 
 Jacobi::Jacobi(const operators::KernelOperator& k, const linalg::Diagonal& noise)

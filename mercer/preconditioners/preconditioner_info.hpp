@@ -136,6 +136,8 @@ struct PreconditionerInfo {
   bool has_log_det = true;  // otherwise log_det() throws InvalidArgument
   bool can_sample = true;   // otherwise sample() throws InvalidArgument
   OverRanks over_ranks = OverRanks::local_rows;
+  /// Iterations without it over those with it, a guess for the planner.
+  double expected_gain = 3;
 };
 
 /// min(max(4 sqrt(N), 100), 1000, N).

@@ -30,7 +30,8 @@ PreconditionerInfo none_info() {
           .summary = "no preconditioner",
           .make = [](const Target&, const PreconditionerOptions&) { return Built{}; },
           .cost = [](Index, Index, const PreconditionerOptions&) { return Cost{}; },
-          .over_ranks = OverRanks::whole};
+          .over_ranks = OverRanks::whole,
+          .expected_gain = 1};
 }
 
 }  // namespace
@@ -69,8 +70,8 @@ void check(const PreconditionerInfo& info, PreconditionerOptions options) {
   });
 }
 
-Built make(std::string_view name, const Target& target, const PreconditionerOptions& options) {
-  const auto& info = preconditioner(name);
+Built make(const PreconditionerInfo& info, const Target& target,
+           const PreconditionerOptions& options) {
   check(info, options);
   const auto space = target.k.row_space();
   linalg::check_on_all_ranks(space, "preconditioner", [&] {
@@ -80,14 +81,18 @@ Built make(std::string_view name, const Target& target, const PreconditionerOpti
   if (info.refusal != nullptr) {
     const auto& x = target.k.points();
     const auto reason = info.refusal(target.k.kernel(), x.rows(), x.cols());
-    if (!reason.empty()) throw InvalidArgument(fmt::format("{}: {}", name, reason));
+    if (!reason.empty()) throw InvalidArgument(fmt::format("{}: {}", info.name, reason));
   }
   const Timer timer;
   const bool whole = !space.split() || info.over_ranks == OverRanks::whole;
   Built built = whole ? info.make(target, options) : make_on_local_rows(info, target, options);
-  built.report.name = name;
+  built.report.name = info.name;
   built.report.build_seconds = timer.seconds();
   return built;
+}
+
+Built make(std::string_view name, const Target& target, const PreconditionerOptions& options) {
+  return make(preconditioner(name), target, options);
 }
 
 Built make(std::string_view name, const operators::KernelOperator& k, const linalg::Diagonal& noise,

@@ -19,7 +19,11 @@ inline const PreconditionerInfo& preconditioner(std::string_view name) {
 /// Throws InvalidArgument when an option is set that this preconditioner does not take.
 void check(const PreconditionerInfo& info, PreconditionerOptions options);
 
-/// Builds by name, with its report filled in. Throws InvalidArgument, with the reason, when it
+/// Builds one, with its report filled in, whether it is in the list or not. Throws InvalidArgument,
+/// with the reason, when it cannot be used on this kernel and these points.
+Built make(const PreconditionerInfo& info, const Target& target,
+           const PreconditionerOptions& options = {});
+/// The same by name, with its report filled in. Throws InvalidArgument, with the reason, when it
 /// cannot be used on this kernel and these points.
 Built make(std::string_view name, const Target& target, const PreconditionerOptions& options = {});
 Built make(std::string_view name, const operators::KernelOperator& k, const linalg::Diagonal& noise,

@@ -82,7 +82,8 @@ PreconditionerInfo vecchia_info() {
           .summary = "sparse factor of the inverse from neighbours",
           .make = make_vecchia,
           .cost = vecchia_cost,
-          .takes = {.neighbours = true}};
+          .takes = {.neighbours = true},
+          .expected_gain = 20};
 }
 
 }  // namespace mercer::preconditioners

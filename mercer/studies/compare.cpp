@@ -136,7 +136,7 @@ class Comparison {
     if (base + bytes > budget_ && op_ != operators::default_operator().name)
       throw DoesNotFit(fmt::format("`operator={}` takes {} for {} rows, but `memory` leaves {}",
                                    op_, format_bytes(bytes), n, format_bytes(budget_ - base)));
-    in_use_ = base + bytes + krylov::solver("cg").bytes(n, 1, true);
+    in_use_ = base + bytes + krylov::default_solver().bytes(n, 1, true);
     if (in_use_ > budget_)
       throw DoesNotFit(
           fmt::format("a comparison on {} rows needs {} at least, but `memory` is {}; "
@@ -230,12 +230,10 @@ class Comparison {
 
   // Why this system is not built; empty when it is.
   std::string refusal(const SystemChoice& choice) const {
-    if (choice.solver == "cholesky")
+    if (choice.direct())
       return too_much(linalg::cholesky_bytes(result_.n),
                       linalg::cholesky_flops(result_.n) / speeds_.flops);
-    if (choice.solver == "kcg" || choice.preconditioner == "none" ||
-        choice.preconditioner == "auto")
-      return "";
+    if (choice.preconditioner == "none" || choice.preconditioner == "auto") return "";
     const auto cost = preconditioners::preconditioner(choice.preconditioner)
                           .cost(result_.n, result_.d, choice.preconditioning);
     const double product = inference::product_seconds(speeds_, result_.n, op_, precision_, 1);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "mercer/core/error.hpp"
+#include "mercer/inference/inference.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/preconditioners/registry.hpp"
 
@@ -45,14 +46,14 @@ std::vector<CompareMethod> compare_methods(const CompareOptions& options,
         names.emplace_back(info.name);
     names.emplace_back("auto");
   }
-  std::vector<CompareMethod> out = {{"cg", "none"}};
+  std::vector<CompareMethod> out = {{std::string(krylov::default_solver().name), "none"}};
   const auto add = [&](const CompareMethod& method) {
     for (const auto& known : out)
       if (known.solver == method.solver && known.preconditioner == method.preconditioner) return;
     out.push_back(method);
   };
   for (const auto& solver : options.solvers) {
-    if (solver == "cholesky" || solver == "kcg") {  // these take no preconditioner
+    if (solver != "auto" && !inference::solver(solver).takes_preconditioner) {
       add({solver, "none"});
       continue;
     }
@@ -65,7 +66,7 @@ std::vector<CompareMethod> compare_methods(const CompareOptions& options,
 }
 
 std::string CompareRun::label() const {
-  if (solver == "cholesky") return solver;
+  if (inference::is_cholesky(solver)) return solver;
   if (preconditioner == "none") return solver;
   if (solver == outer_solver("auto", preconditioner)) return preconditioner;
   return fmt::format("{} + {}", solver, preconditioner);

@@ -196,6 +196,7 @@ TrainerInfo lbfgs_info() {
       .by_solves = true,
       .from_start_values = false,
       .on_surrogate = true,
+      .also_exact = true,
       .preference = [](const inference::Problem&) { return 2; },
       .refusal = refusal_of_surrogate,
       .run = [](Search& search, const Vector& start) { return Corrections(search).run(start); }};
@@ -207,6 +208,8 @@ TrainerInfo vecchia_info() {
           .by_solves = true,
           .from_start_values = false,
           .on_surrogate = true,
+          .surrogate_only = true,
+          .words = "the Vecchia likelihood",
           .preference = [](const inference::Problem&) { return 1; },
           .refusal = refusal_of_surrogate,
           .run = run_surrogate};

@@ -97,6 +97,10 @@ Vector Descent::run(const Vector& start) {
   return result.theta;
 }
 
+double descent_gradients(const inference::Problem& problem, const TrainOptions& options) {
+  return options.steps.value_or(rules_for(problem).descent_steps);
+}
+
 std::string no_refusal(const inference::Problem& /*problem*/) { return {}; }
 
 }  // namespace
@@ -108,6 +112,7 @@ TrainerInfo adam_info() {
       .by_solves = true,
       .from_start_values = true,
       .on_surrogate = false,
+      .gradients = descent_gradients,
       .preference = [](const inference::Problem& problem) { return problem.gaussian() ? 0 : 1; },
       .refusal = no_refusal,
       .run = [](Search& search,
@@ -120,6 +125,7 @@ TrainerInfo adagrad_info() {
           .by_solves = true,
           .from_start_values = true,
           .on_surrogate = false,
+          .gradients = descent_gradients,
           .preference = [](const inference::Problem&) { return 0; },
           .refusal = no_refusal,
           .run =

@@ -11,6 +11,7 @@ TrainerInfo exact_info() {
           .by_solves = false,
           .from_start_values = false,
           .on_surrogate = false,
+          .also_exact = true,
           .preference = [](const inference::Problem&) { return 0; },
           .refusal = [](const inference::Problem&) { return std::string(); },
           // The levels have done it.

@@ -115,6 +115,8 @@ TrainerInfo newton_info() {
           .by_solves = true,
           .from_start_values = false,
           .on_surrogate = false,
+          .warns_at_limit = true,
+          .words = "Newton's steps",
           .preference =
               [](const inference::Problem& problem) {
                 return problem.kernel.num_parameters() <= kMostNewtonParameters ? 2 : 0;

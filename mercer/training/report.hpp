@@ -35,7 +35,7 @@ struct TrainReport {
   StopReason stop = StopReason::converged;
   std::vector<std::string> bounds_hit;  // parameter names
   double seconds = 0;
-  // By solves only (Plan::train_method is not "exact"):
+  // By solves only (Plan::train_by_solves):
   std::vector<TrainStep> history;   // of the gradients of this run
   int resumed_gradients = 0;        // before those, from the checkpoint
   Vector gradient, standard_error;  // of the last exact gradient

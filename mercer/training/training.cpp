@@ -164,4 +164,10 @@ Registry<TrainerInfo>& trainers() {
   return all;
 }
 
+const TrainerInfo& exact_trainer() {
+  for (const auto& trainer : trainers())
+    if (!trainer.by_solves) return trainer;
+  throw InvalidArgument("no training method goes by factorisations alone");
+}
+
 }  // namespace mercer::training

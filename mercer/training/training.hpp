@@ -21,7 +21,7 @@ namespace mercer::training {
 
 /// What was planned.
 struct TrainingChoice {
-  std::string trainer = "exact";        // a name of the trainers' registry
+  std::string trainer;                  // a name of the trainers' registry
   Index rows = 0;                       // that are learned from in the end
   std::vector<Index> levels = {};       // rows of the exact searches, in order; empty: none
   inference::SystemChoice system = {};  // of the solves
@@ -51,7 +51,7 @@ struct Learned {
 Learned train(const inference::Problem& start, const inference::Observations& rows,
               const TrainingChoice& choice, const LearnRequest& request);
 
-class Search;
+class MERCER_HIDDEN Search;
 
 struct TrainerInfo {
   std::string_view name;
@@ -59,6 +59,14 @@ struct TrainerInfo {
   bool by_solves;            // goes on where exact evidences end
   bool from_start_values;    // begins at the start values, as in the papers
   bool on_surrogate;         // follows the Vecchia likelihood: starts are judged by that too
+  /// Also climbs exact evidences where a factorisation of the rows is affordable.
+  bool also_exact = false;
+  bool surrogate_only = false;  // no gradient from solves corrects the surrogate
+  /// Gradients by solves that a run usually takes; null: as many as is customary with the
+  /// likelihood.
+  double (*gradients)(const inference::Problem& problem, const TrainOptions& options) = nullptr;
+  bool warns_at_limit = false;  // its limit of steps is far from where it usually ends
+  std::string_view words = {};  // in a sentence, "learned by ..."; empty: its name
   /// How gladly `auto` takes it for this problem: the highest that does not take too long; 0:
   /// never.
   int (*preference)(const inference::Problem& problem);
@@ -66,9 +74,13 @@ struct TrainerInfo {
   std::string (*refusal)(const inference::Problem& problem);
   /// Goes on from `start` on the rows of the choice; the report of the search says how it ended.
   Vector (*run)(Search& search, const Vector& start);
+
+  bool takes_gradients() const { return by_solves && !surrogate_only; }
 };
 
 Registry<TrainerInfo>& trainers();
+/// The first that goes by factorisations alone.
+const TrainerInfo& exact_trainer();
 
 /// With more parameters than this the noise of a few probes is too much for Newton's steps by
 /// solves, so that `auto` takes Adam, which averages it; and a Hessian is that of few rows.

@@ -55,6 +55,7 @@ class LearningTest(CliCase):
         self.refused(2, "fit", "d.csv", "--trace", "t.csv", "--validation", "v.csv", "-m", "v.csv", saying="v.csv")
         self.refused(2, "fit", "d.csv", "--train", "none", "--probes", 3, saying="--probes")
         self.refused(2, "fit", "d.csv", "--train", "vecchia", "--probes", 3, saying="--probes")
+        self.refused(2, "fit", "d.csv", "--train", "exact", "--probes", 3, saying="takes no gradient from solves")
         self.refused(2, "fit", "d.csv", "--train", "adam", "--restarts", 3, saying="--restarts")
         self.refused(2, "fit", "d.csv", "--train", "adam", "--probes", 1, saying="--probes")
         self.refused(2, "fit", "d.csv", "--train", "adam", "--probe-kind", "hutchinson", saying="rademacher")

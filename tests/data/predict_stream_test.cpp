@@ -30,7 +30,7 @@ Rows read_all(const std::string& text, const Schema& schema, PredictOptions opti
   PredictStream stream(csv(text), schema, options);
   Rows all;
   all.inputs.resize(0, schema.dimension());
-  PredictBlock block;
+  RowBlock block;
   while (stream.next(block, max_rows)) {
     EXPECT_GT(block.rows(), 0);
     EXPECT_EQ(block.target.size(), stream.has_target() ? block.rows() : 0);
@@ -58,7 +58,7 @@ TEST(PredictStream, ReadsNoiseWhereItIsThere) {
   const std::string text = "a,e,n,y\n1,0.5,2,10\n2,0.1,3,20\n";
   const auto schema = schema_of(text, {.noise_column = "e", .count_column = "n"});
   PredictStream with(csv(text), schema);
-  PredictBlock block;
+  RowBlock block;
   ASSERT_TRUE(with.next(block, 5));
   EXPECT_TRUE(with.has_noise());
   EXPECT_EQ(block.noise.variance, (Vector{{0.5, 0.1}}));

@@ -22,6 +22,7 @@ GIVEN = {
     "mercer/core/options.hpp": "struct CgOptions { double tolerance = 1; std::optional<int> window; };",
     "mercer/core/registry.hpp": "struct LikelihoodInfo { std::string_view name, summary; };\n"
                                 "LikelihoodInfo gaussian_info();\nLikelihoodInfo poisson_info();",
+    "mercer/core/stop.hpp": "extern const linalg::LinearOperator& k;\nextern Matrix x, y;",
     "mercer/kernels/kernel.hpp": "const Vector theta;",
     "mercer/models/predictor.hpp": "const Matrix inputs;",
     "mercer/optim/replay.hpp": "const std::vector<optim::Evaluation> read_from_checkpoint;\n"

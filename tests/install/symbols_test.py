@@ -48,7 +48,7 @@ def main():
         parts = [part.lstrip("~") for part in plain.split("::") if part]
         if not parts or parts[0] != "mercer":
             faults.append(f"not of mercer: {symbol}")
-        elif "detail" in parts or "{lambda" in symbol or "(anonymous namespace)" in symbol:
+        elif "detail" in parts or "{lambda" in plain or "(anonymous" in plain:
             faults.append(f"an internal: {symbol}")
         elif any(part not in declared and not part.startswith("operator") for part in parts):
             faults.append(f"declared in no installed header: {symbol}")

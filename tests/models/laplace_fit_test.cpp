@@ -371,6 +371,9 @@ TEST(LaplaceFit, KernelConjugateGradientsFindTheSameMode) {
     EXPECT_EQ(kcg.solve.stop, StopReason::converged);
     EXPECT_GT(kcg.solve.iterations, 0);
     EXPECT_EQ(kcg.newton_steps, 0);
+    EXPECT_EQ(kcg.preconditioner.name, "none");  // what it says of the mode, and of the plan
+    EXPECT_EQ(kcg.plan.system.preconditioner, "none");
+    EXPECT_TRUE(kcg.likelihood.known);  // by preconditioned solves at the mode
     const auto a = Predictor(newton.model, {}).predict(data.inputs);
     const auto b = Predictor(kcg.model, {}).predict(data.inputs);
     // No further apart than the bounds of both say.

@@ -1,5 +1,6 @@
 #include "mercer/planning/plan.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,8 +8,11 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/core/threads.hpp"
+#include "mercer/inference/laplace/coupled_query.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/operators/registry.hpp"
+#include "mercer/preconditioners/registry.hpp"
 
 namespace mercer::planning {
 namespace plan_test {
@@ -210,6 +214,125 @@ TEST(Plan, StaysInsideAnyBudgetForEveryLikelihood) {
     }
     EXPECT_GT(made, 10) << info.name;
   }
+}
+
+// Classes with so many latent functions.
+Plan plan_of_classes(Index n, const std::string& likelihood, Index functions,
+                     const MethodOptions& method, const TrainOptions& train = {}) {
+  const inference::Observations rows{points(n), Matrix::Zero(n, functions),
+                                     Vector::Zero(functions)};
+  const inference::Problem problem(kernels::Kernel::parse("rbf:iso", 3),
+                                   likelihoods::make(likelihood));
+  return plan_fit(problem, 4.0, rows, method, train);
+}
+
+TrainOptions no_training() {
+  TrainOptions train;
+  train.train = "none";
+  return train;
+}
+
+const PlanRow& chosen_row(const Plan& plan, const std::string& stage) {
+  return *std::find_if(plan.rows.begin(), plan.rows.end(),
+                       [&](const PlanRow& row) { return row.chosen && row.stage == stage; });
+}
+
+// What the bits of a result depend on, or why there is none.
+std::string choices(const MethodOptions& method, const std::string& likelihood) {
+  try {
+    const auto plan = likelihood == "gaussian" ? plan_for(3000, method)
+                                               : plan_of_classes(3000, likelihood, 1, method);
+    std::string text;
+    for (const auto* system : {&plan.system, &plan.train_system})
+      text +=
+          fmt::format("{} {} {} {} {}; ", system->solver, system->op, to_string(system->precision),
+                      system->preconditioner, system->preconditioning.rank.value_or(0));
+    return text + fmt::format("{} {} {}", plan.train_method, plan.train_rows, plan.peak_bytes);
+  } catch (const DoesNotFit& error) {
+    return error.what();
+  }
+}
+
+// The workspace of every thread is counted for a fixed number of them: else the rank that fits, and
+// with it the bits of the result, would depend on the machine.
+TEST(Plan, DoesNotDependOnTheNumberOfThreads) {
+  const int before = num_threads();
+  for (const char* likelihood : {"gaussian", "bernoulli-logit"})
+    for (std::uint64_t megabytes = 42; megabytes < 60; megabytes += 2) {
+      MethodOptions method;
+      method.memory = megabytes << 20;
+      method.solver = "cg";
+      set_num_threads(1);
+      const auto one = choices(method, likelihood);
+      set_num_threads(4);
+      EXPECT_EQ(choices(method, likelihood), one) << megabytes;
+    }
+  set_num_threads(before);
+}
+
+TEST(Plan, ConsidersAnOperatorAddedAtRunTimeForEverySystem) {
+  operators::OperatorInfo dummy = operators::default_operator();
+  dummy.name = "dummy";
+  dummy.product_seconds = [](const operators::Speeds& speeds, Index n, Index columns,
+                             operators::Precision precision) {
+    return 0.1 * operators::default_operator().product_seconds(speeds, n, columns, precision);
+  };
+  const auto registered = operators::operators().add(dummy);
+  MethodOptions method;
+  method.solver = "cg";
+  const auto posterior = plan_of_classes(5000, "bernoulli-logit", 1, method, no_training());
+  EXPECT_EQ(posterior.system.op, "dummy");
+  const inference::Problem problem(kernels::Kernel::parse("rbf:iso", 3),
+                                   likelihoods::make("softmax"));
+  const auto query = plan_coupled_query(problem, 4.0, points(5000), 3, method, {});
+  EXPECT_EQ(query.system.op, "dummy");
+}
+
+// Independent classes have a preconditioner each; a limit that holds one does not hold four.
+TEST(Plan, CountsANamedPreconditionerForEveryClass) {
+  MethodOptions method;
+  method.solver = "cg";
+  method.preconditioner = "nystrom";
+  method.preconditioning.rank = 200;
+  const Index n = 5000;
+  const auto cost = preconditioners::preconditioner("nystrom").cost(n, 3, method.preconditioning);
+  const auto one = plan_of_classes(n, "bernoulli-logit", 1, method, no_training());
+  const auto four = plan_of_classes(n, "bernoulli-logit", 4, method, no_training());
+  EXPECT_GE(chosen_row(four, "solve").bytes - chosen_row(one, "solve").bytes, 3 * cost.bytes);
+  method.memory = static_cast<std::uint64_t>(one.peak_bytes + 2 * cost.bytes);
+  EXPECT_NO_THROW(plan_of_classes(n, "bernoulli-logit", 1, method, no_training()));
+  EXPECT_THROW(plan_of_classes(n, "bernoulli-logit", 4, method, no_training()), DoesNotFit);
+}
+
+// 64 rows at a time, each with a column of N for every function.
+TEST(Plan, CountsTheRowsThatCoupledFunctionsAreAskedForAtOnce) {
+  const inference::Problem problem(kernels::Kernel::parse("rbf:iso", 3),
+                                   likelihoods::make("softmax"));
+  const Index n = 1000, functions = 5;
+  MethodOptions method;
+  const auto plan = plan_coupled_query(problem, 4.0, points(n), functions, method, {});
+  ASSERT_TRUE(plan.system.direct());
+  EXPECT_EQ(plan.variance, "exact");
+  EXPECT_EQ(plan.variance_block, 64);
+  const double factors = inference::CoupledQuery::factor_bytes(n, functions);
+  EXPECT_GE(plan.peak_bytes, plan.base_bytes + factors + 64 * 8.0 * n * functions);
+  // Not a byte less will do by factors; solves take over.
+  method.memory = static_cast<std::uint64_t>(plan.peak_bytes) - 1;
+  EXPECT_FALSE(plan_coupled_query(problem, 4.0, points(n), functions, method, {}).system.direct());
+  method.solver = "cholesky";
+  EXPECT_THROW(plan_coupled_query(problem, 4.0, points(n), functions, method, {}), DoesNotFit);
+}
+
+TEST(Plan, ASolverWithoutAPreconditionerHasNone) {
+  MethodOptions method;
+  method.solver = "kcg";
+  const auto plan = plan_of_classes(500, "bernoulli-logit", 1, method);
+  EXPECT_EQ(plan.system.solver, "kcg");
+  EXPECT_EQ(plan.system.preconditioner, "none");
+  EXPECT_EQ(plan.inference, "kernel-cg");
+  EXPECT_EQ(chosen_row(plan, "solve").method.find("kcg"), 0u);
+  method.preconditioner = "jacobi";
+  EXPECT_THROW(plan_of_classes(500, "bernoulli-logit", 1, method), InvalidArgument);
 }
 
 }  // namespace plan_test

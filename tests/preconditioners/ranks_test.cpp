@@ -141,7 +141,8 @@ TEST_P(PreconditionersOverRanks, ServeASolve) {
   // Residual 1e-10 times the condition number, below 1e5.
   EXPECT_LE((x - exact).norm(), 1e-5 * exact.norm());
   if (whole()) {
-    EXPECT_NEAR(results[0].iterations, expected.iterations, 1);
+    // In a hundred iterations the rounding of other sums grows to a few of them.
+    EXPECT_NEAR(results[0].iterations, expected.iterations, 1 + 0.05 * expected.iterations);
   }
 }
 

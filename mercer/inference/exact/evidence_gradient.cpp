@@ -9,6 +9,7 @@
 #include "mercer/approximations/random_features.hpp"
 #include "mercer/approximations/vecchia_likelihood.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/preconditioners/hybrid.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "mercer/preconditioners/vecchia.hpp"
 
@@ -123,7 +124,7 @@ void EvidenceGradient::Impl::build(const Problem& problem) {
                            options.system.preconditioning.rank.value_or(n));
     wanted.neighbours = std::min(n, kHybridNeighbours);
     wanted.seed = options.seed;
-    other = preconditioners::make("hybrid", target, wanted).preconditioner;
+    other = preconditioners::make(preconditioners::hybrid_info(), target, wanted).preconditioner;
   }
   state.built_at = problem.log_parameters();
   state.stale = false;
@@ -177,7 +178,7 @@ EvidenceGradient::EvidenceGradient(const Observations& data, EstimatorOptions op
   if (data.y.size() != data.x.rows())
     throw DimensionMismatch("evidence gradient: length of y", data.y.size(), "points",
                             data.x.rows());
-  if (impl_->options.system.solver == "cholesky")
+  if (impl_->options.system.direct())
     throw InvalidArgument("evidence gradient: solves are iterative; cholesky has exact_evidence");
 }
 EvidenceGradient::~EvidenceGradient() = default;

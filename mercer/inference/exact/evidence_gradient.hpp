@@ -74,7 +74,7 @@ class EvidenceGradient {
   void resume(State state, const Problem& like);
 
  private:
-  struct Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

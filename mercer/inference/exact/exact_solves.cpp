@@ -35,7 +35,7 @@ class ExactSolves final : public Inference {
 
  private:
   static SystemChoice iterative(SystemChoice choice) {
-    if (choice.solver == "cholesky") choice.solver = "cg";
+    if (choice.direct()) choice.solver = krylov::default_solver().name;
     return choice;
   }
 
@@ -76,7 +76,7 @@ EvaluationCost solves_cost(const CostSetting& s) {
       s.speed.pair_seconds_double * (2 + static_cast<double>(s.parameters) / 2);
   preconditioners::PreconditionerOptions sparse;
   sparse.neighbours = m;
-  const auto factor = preconditioners::preconditioner("vecchia").cost(s.n, s.d, sparse);
+  const auto factor = preconditioners::vecchia_info().cost(s.n, s.d, sparse);
   const double product = product_seconds(s.speed, s.n, s.system.op, s.system.precision, columns);
   EvaluationCost out;
   out.seconds = build_seconds(s.speed, factor, product) + kIterations * product +

@@ -75,7 +75,7 @@ LikelihoodValue evidence_of(const Problem& problem, const Observations& rows,
                             const SystemChoice& system, const Weights& weights,
                             const SystemReport& solve, std::uint64_t seed,
                             const ProgressCallback& progress) {
-  if (system.solver == "cholesky") return evaluate_likelihood(problem, rows);
+  if (system.direct()) return evaluate_likelihood(problem, rows);
   if (solve.stop == StopReason::converged)
     return estimate_likelihood(problem, rows, weights, seed, progress);
   LikelihoodValue out;

@@ -10,6 +10,7 @@
 #include "mercer/inference/speeds.hpp"
 #include "mercer/inference/system.hpp"
 #include "mercer/preconditioners/registry.hpp"
+#include "mercer/preconditioners/vecchia.hpp"
 
 namespace mercer::inference {
 namespace {
@@ -48,7 +49,7 @@ LogDeterminant log_determinant(const Operators& k, const linalg::Diagonal& noise
                                const ProgressCallback& progress) {
   preconditioners::PreconditionerOptions sparse;
   sparse.seed = options.seed;
-  const auto p = preconditioners::make("vecchia", *k.exact, noise, sparse);
+  const auto p = preconditioners::make(preconditioners::vecchia_info(), {*k.exact, noise}, sparse);
   const linalg::ShiftedOperator h(k.fast ? *k.fast : *k.exact, noise);
   auto out = log_determinant(h, *p.preconditioner, options, [&](const Iteration& it) {
     return progress ? progress({"likelihood", -1, fmt::format("round {}", it.number)})

@@ -36,7 +36,7 @@ CoupledQuery::CoupledQuery(CoupledPosterior posterior, CoupledQueryOptions optio
   if (options_.variance == CoupledVariance::none && options_.joint_samples == 0) return;
   const auto& kernel = posterior_.problem.kernel;
   prior_sd_ = std::sqrt(kernel.diagonal(posterior_.x).maxCoeff());
-  if (options_.system.solver == "cholesky")
+  if (options_.system.direct())
     system_ = std::make_unique<DenseLaplaceSystem>(kernel, posterior_.x);
   else
     system_ = std::make_unique<IterativeLaplaceSystem>(kernel, posterior_.x, options_.system);
@@ -180,6 +180,16 @@ double CoupledQuery::factor_flops(Index n, Index functions) {
 
 double CoupledQuery::row_flops(Index n, Index functions) {
   return 5.0 * static_cast<double>(functions) * static_cast<double>(n) * static_cast<double>(n);
+}
+
+// k*, a scaled copy and two at work, and g of every function.
+double CoupledQuery::factored_row_bytes(Index n, Index functions) {
+  return 8.0 * static_cast<double>(n) * (4.0 + static_cast<double>(functions));
+}
+
+// The prior, the right-hand side, the solution, its update and three copies in a solve.
+double CoupledQuery::draw_bytes(Index n, Index functions) {
+  return 56.0 * static_cast<double>(n) * static_cast<double>(functions);
 }
 
 // Ten blocks of C right-hand sides of N C entries.

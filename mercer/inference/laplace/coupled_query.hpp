@@ -51,9 +51,12 @@ class CoupledQuery final : public Query {
   /// Of the system and its factors beside the data, for the planner.
   static double factor_bytes(Index n, Index functions);
   static double factor_flops(Index n, Index functions);
-  /// Of one more row: by factors, and of its vectors by solves.
+  /// Of one more row of a block: by factors, and of its vectors by solves.
   static double row_flops(Index n, Index functions);
+  static double factored_row_bytes(Index n, Index functions);
   static double row_bytes(Index n, Index functions);
+  /// Of one more draw while the draws are made.
+  static double draw_bytes(Index n, Index functions);
 
  private:
   const PathwiseDraws& make_draws(const QueryProgress& progress, std::int64_t& matvecs);

@@ -61,7 +61,7 @@ LatentFunction function_of(const LaplaceMode& mode, const Observations& rows, In
 
 std::unique_ptr<LaplaceSystem> make_laplace_system(const Problem& problem, const Matrix& x,
                                                    const SystemChoice& choice) {
-  if (choice.solver == "cholesky") return std::make_unique<DenseLaplaceSystem>(problem.kernel, x);
+  if (choice.direct()) return std::make_unique<DenseLaplaceSystem>(problem.kernel, x);
   return std::make_unique<IterativeLaplaceSystem>(problem.kernel, x, choice);
 }
 

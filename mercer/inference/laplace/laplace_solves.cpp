@@ -55,6 +55,7 @@ class LaplaceSolves final : public Inference {
     return {{"mode", s.mode},
             {"latent", s.latent},
             {"solutions", s.solutions},
+            {"beta", beta_},
             {"estimates", Vector::Constant(1, s.estimates)}};
   }
   void load(const State& state, const Problem& /*like*/) override {
@@ -62,6 +63,7 @@ class LaplaceSolves final : public Inference {
                        .latent = saved_array(state, "latent"),
                        .solutions = saved_array(state, "solutions"),
                        .estimates = static_cast<int>(saved_array(state, "estimates", 1)(0))});
+    beta_ = saved_array(state, "beta");
   }
 
  private:

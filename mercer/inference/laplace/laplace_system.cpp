@@ -8,10 +8,12 @@
 #include "mercer/approximations/rpcholesky.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
+#include "mercer/krylov/cg.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
+#include "mercer/preconditioners/rpcholesky.hpp"
 #include "mercer/preconditioners/woodbury.hpp"
 
 namespace mercer::inference {
@@ -50,7 +52,7 @@ DenseLaplaceSystem::~DenseLaplaceSystem() = default;
 
 void DenseLaplaceSystem::set_kernel(const kernels::Kernel& kernel, const Matrix& x) {
   if (x.rows() != points())
-    throw DimensionMismatch("latent system: points", x.rows(), "points before", points());
+    throw DimensionMismatch("system of Laplace: points", x.rows(), "points before", points());
   operators::dense_matrix(kernel, x, k_);
   current_ = false;
 }
@@ -86,8 +88,7 @@ SystemReport DenseLaplaceSystem::solve(ConstMatrixView b, MatrixView x, double t
     krylov::SolverContext context;
     context.preconditioner = factor_.get();
     context.observer = observer;
-    const auto result =
-        krylov::solver("cg").solve(CurvedOperator(k, root_), b, x, options, context);
+    const auto result = krylov::cg(CurvedOperator(k, root_), b, x, options, context);
     report.stop = result.stop;
     report.iterations = result.iterations;
     report.matvecs = result.total_matvecs() * root_.functions();
@@ -178,7 +179,7 @@ void IterativeLaplaceSystem::Impl::factor_kernel() {
   options.seed = choice.preconditioning.seed;
   auto built = approximations::rpcholesky(*k.exact, options);
   low_rank = std::move(built.factor);
-  report = {.name = "rpcholesky", .rank = low_rank.cols()};
+  report = {.name = std::string(preconditioners::rpcholesky_info().name), .rank = low_rank.cols()};
 }
 
 void IterativeLaplaceSystem::Impl::precondition(const Curvature& curvature) {
@@ -221,8 +222,8 @@ IterativeLaplaceSystem::IterativeLaplaceSystem(const kernels::Kernel& kernel, co
                                                SystemChoice choice)
     : impl_(std::make_unique<Impl>()) {
   const Timer timer;
-  if (choice.solver == "cholesky")
-    throw InvalidArgument("this latent system is solved iteratively; cholesky has its own");
+  if (choice.direct())
+    throw InvalidArgument("this system is solved iteratively; the direct solver has its own");
   impl_->choice = std::move(choice);
   impl_->k = make_operators(kernel, x, impl_->choice.op, impl_->choice.precision);
   if (impl_->choice.preconditioner == "auto") impl_->factor_kernel();
@@ -332,5 +333,19 @@ const preconditioners::BuildReport& IterativeLaplaceSystem::preconditioner_repor
   return impl_->report;
 }
 double IterativeLaplaceSystem::build_seconds() const { return impl_->build_seconds; }
+
+// Coupled functions have copies on both sides of the root and of the preconditioner.
+double IterativeLaplaceSystem::vector_bytes(Index n, FunctionCount functions, Index columns) {
+  return 8.0 * static_cast<double>(n) * static_cast<double>(functions.count) *
+         static_cast<double>(columns) * (functions.coupled ? 18 : 10);
+}
+
+// F, and U of every function; coupled: F, a weighted copy and the matrix of all their columns.
+double IterativeLaplaceSystem::low_rank_bytes(Index n, FunctionCount functions, Index rank) {
+  const auto columns = static_cast<double>(rank) * static_cast<double>(functions.count);
+  return 8.0 * static_cast<double>(n) * static_cast<double>(rank) *
+             static_cast<double>(functions.coupled ? 3 : functions.count + 2) +
+         (functions.coupled ? 8.0 * columns * columns : 0.0);
+}
 
 }  // namespace mercer::inference

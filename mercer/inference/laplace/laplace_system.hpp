@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "mercer/inference/laplace/curved_operator.hpp"
+#include "mercer/inference/laplace/local_likelihood.hpp"
 #include "mercer/inference/log_determinant.hpp"
 #include "mercer/inference/system.hpp"
 
@@ -135,8 +136,13 @@ class IterativeLaplaceSystem final : public LaplaceSystem {
   const linalg::Preconditioner* preconditioner() const;
   double build_seconds() const;
 
+  /// For the planner: blocks of `columns` vectors of every function that a run has at once, and
+  /// the preconditioner "auto" of this rank.
+  static double vector_bytes(Index n, FunctionCount functions, Index columns);
+  static double low_rank_bytes(Index n, FunctionCount functions, Index rank);
+
  private:
-  struct Impl;
+  struct MERCER_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

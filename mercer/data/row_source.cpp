@@ -1,0 +1,184 @@
+#include "mercer/data/row_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
+
+namespace mercer::data {
+namespace {
+
+// Values in a block, at most.
+constexpr Index kBlockValues = 2'000'000, kLeastBlockRows = 16, kMostBlockRows = 4096;
+
+void copy_entry(const Vector& from, Index row, Vector& to, Index place) {
+  if (from.size() > 0) to(place) = from(row);
+}
+
+// Row `row` of one block becomes row `place` of another with the same columns.
+void copy_row(const RowBlock& from, Index row, RowBlock& to, Index place) {
+  to.inputs.row(place) = from.inputs.row(row);
+  copy_entry(from.target, row, to.target, place);
+  copy_entry(from.noise.variance, row, to.noise.variance, place);
+  copy_entry(from.noise.count, row, to.noise.count, place);
+  to.lines[static_cast<std::size_t>(place)] = from.lines[static_cast<std::size_t>(row)];
+}
+
+void resize_column(const Vector& like, Index rows, Vector& column) {
+  column.conservativeResize(like.size() > 0 ? rows : 0);
+}
+
+// Keeps the rows there are; new ones are not set yet.
+void resize(RowBlock& block, Index rows, const RowBlock& like) {
+  block.inputs.conservativeResize(rows, like.inputs.cols());
+  resize_column(like.target, rows, block.target);
+  resize_column(like.noise.variance, rows, block.noise.variance);
+  resize_column(like.noise.count, rows, block.noise.count);
+  block.lines.resize(static_cast<std::size_t>(rows));
+}
+
+void append(RowBlock& to, Index count, const RowBlock& block) {
+  if (count + block.rows() > to.rows())
+    resize(to, std::max(2 * to.rows(), count + block.rows()), block);
+  for (Index i = 0; i < block.rows(); ++i) copy_row(block, i, to, count + i);
+}
+
+}  // namespace
+
+RowBlock RowSource::all() {
+  rewind();
+  RowBlock out, block;
+  if (!next(out)) return out;
+  Index count = out.rows();
+  for (; next(block); count += block.rows()) append(out, count, block);
+  if (count < out.rows()) resize(out, count, out);
+  return out;
+}
+
+RowBlock RowSource::reservoir(Index n, std::uint64_t seed) {
+  if (n < 1) throw InvalidArgument(fmt::format("a sample of {} rows was asked for", n));
+  rewind();
+  Rng rng(seed, "reservoir");
+  RowBlock kept, block;
+  std::vector<Index> numbers;  // of the rows kept, in the source
+  Index seen = 0;
+  while (next(block)) {
+    if (seen < n) resize(kept, std::min(n, seen + block.rows()), block);
+    for (Index i = 0; i < block.rows(); ++i, ++seen) {
+      // Row t (from 0) is kept with probability n / (t + 1), in the place of a random one.
+      const Index place = seen < n ? seen : rng.index(seen + 1);
+      if (place >= n) continue;
+      copy_row(block, i, kept, place);
+      if (seen < n)
+        numbers.push_back(seen);
+      else
+        numbers[static_cast<std::size_t>(place)] = seen;
+    }
+  }
+  std::vector<Index> order(numbers.size());
+  std::iota(order.begin(), order.end(), Index{0});
+  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+    return numbers[static_cast<std::size_t>(a)] < numbers[static_cast<std::size_t>(b)];
+  });
+  RowBlock out;
+  resize(out, kept.rows(), kept);
+  for (Index i = 0; i < kept.rows(); ++i)
+    copy_row(kept, order[static_cast<std::size_t>(i)], out, i);
+  return out;
+}
+
+bool MemoryRows::next(RowBlock& block) {
+  block = {};
+  if (done_ || data_.size() == 0) return false;
+  done_ = true;
+  block.inputs = data_.inputs;
+  block.target = data_.target;
+  block.noise = data_.noise;
+  block.lines.resize(static_cast<std::size_t>(data_.size()));
+  std::iota(block.lines.begin(), block.lines.end(), Index{1});
+  return true;
+}
+
+CsvRows::CsvRows(std::string path, Schema schema, PredictOptions options)
+    : path_(std::move(path)), schema_(std::move(schema)), options_(options) {
+  start();  // a file that does not do is refused at once
+}
+
+CsvRows::CsvRows(std::string path, DataOptions options)
+    : path_(std::move(path)),
+      learning_(std::move(options)),
+      options_{TargetUse::required, learning_->drop_missing} {
+  fresh_.emplace(open());
+}
+
+std::string CsvRows::name() const { return is_file() ? path_ : "standard input"; }
+
+CsvReader CsvRows::open() {
+  if (fresh_) {
+    CsvReader reader = std::move(*fresh_);
+    fresh_.reset();
+    return reader;
+  }
+  if (opened_ && !is_file())
+    throw InvalidArgument(
+        "standard input cannot be read a second time; save it to a file and give its name");
+  opened_ = true;
+  return CsvReader(path_);
+}
+
+const Schema& CsvRows::schema() {
+  if (!schema_) {
+    if (!is_file())
+      throw InvalidArgument(
+          "the columns of standard input are known only when all of it was read; save it to a file "
+          "and give its name");
+    CsvReader reader(path_);
+    schema_ = find_schema(reader, *learning_);
+  }
+  return *schema_;
+}
+
+void CsvRows::start() {
+  const auto& columns = schema();
+  stream_.emplace(open(), columns, options_);
+  if (block_rows_ == 0)
+    block_rows_ = std::clamp<Index>(kBlockValues / std::max<Index>(columns.dimension(), 1),
+                                    kLeastBlockRows, kMostBlockRows);
+}
+
+bool CsvRows::next(RowBlock& block) {
+  if (!stream_) start();
+  return stream_->next(block, block_rows_);
+}
+
+void CsvRows::rewind() {
+  if (!stream_ || stream_->info().rows == 0) return;  // nothing was read yet
+  stream_.reset();
+  if (!is_file()) open();  // throws
+}
+
+Dataset CsvRows::dataset() {
+  if (!learning_)
+    throw InvalidArgument("the rows of a known schema are not a data set to learn from");
+  stream_.reset();
+  CsvReader reader = open();
+  auto out = read_dataset(reader, *learning_);
+  schema_ = out.schema;
+  return out;
+}
+
+std::optional<double> CsvRows::share_read() const {
+  std::error_code error;
+  if (!stream_ || !is_file() || stream_->info().gzip ||
+      !std::filesystem::is_regular_file(path_, error))
+    return {};
+  const auto size = std::filesystem::file_size(path_, error);
+  if (error || size == 0) return {};
+  return std::min(1.0, static_cast<double>(stream_->info().bytes) / static_cast<double>(size));
+}
+
+}  // namespace mercer::data
