@@ -47,7 +47,9 @@ struct Predictor::Impl {
     check(options.variance);
     settle_variances(model, options.variance);
     // A row of coupled functions is as many right-hand sides as there are functions.
-    if (model.coupled() && !options.variance.check_rows)
+    const std::string& variance = options.variance.method;
+    const bool checks = variance != "exact" && variance != "none";
+    if (model.coupled() && checks && !options.variance.check_rows)
       options.variance.check_rows = std::max<Index>(8, 64 / model.num_functions());
     auto made = make_query(model, options);
     query = std::move(made.query);
