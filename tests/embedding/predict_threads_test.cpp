@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ConcurrentPredict,
                                            Case{"three_classes", "bernoulli-logit", 3},
                                            Case{"softmax", "softmax", 3},
                                            Case{"softmax_solves", "softmax", 3, "cg"}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& instance) { return instance.param.name; });
 
 // Threads of the program that have loops of their own at the same time.
 TEST(ConcurrentLoops, EveryTaskRunsOnce) {
