@@ -15,6 +15,7 @@ endif()
 
 # Public is what mercer/mercer.hpp reaches, and the C header.
 set(install_headers [[
+  cmake_policy(SET CMP0057 NEW)  # IN_LIST
   set(found mercer/c/mercer.h)
   set(waiting mercer/mercer.hpp)
   while(waiting)

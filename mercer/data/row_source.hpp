@@ -1,9 +1,10 @@
 // Rows that need not fit into memory: blocks, one after the other, read again when rewound.
 //
-//   data::CsvRows rows("flights.csv", {.target = "delay"});
-//   const auto few = rows.reservoir(4000, seed);              // a uniform sample, one pass
+//   data::CsvRows rows("flights.csv", data::DataOptions{.target = "delay"});
+//   const auto few = rows.reservoir(4000, 1);  // a uniform sample with seed 1, one pass
 //   rows.rewind();
-//   for (data::RowBlock block; rows.next(block);) use(block);  // all of them, one pass
+//   Index count = 0;  // all of them, one pass
+//   for (data::RowBlock block; rows.next(block);) count += block.rows();
 #pragma once
 
 #include <cstdint>

@@ -46,12 +46,12 @@ TEST(LogDeterminant, OverTwoRanksIsThatOfOne) {
       const linalg::ShiftedOperator a(k, gp.noise);
       const auto p = preconditioners::make(name, {k, gp.noise}, wanted);
       const auto estimate = log_determinant(a, *p.preconditioner, options);
-      // The same probes and the same number of steps. Rounding moves a quadrature that has
-      // converged to 1e-12 by no more than that.
+      // The same probes. Rounding moves a quadrature that has converged to 1e-12 by no more than
+      // that, and the step at which a residual passes its tolerance by a few per cent.
       EXPECT_NEAR(estimate.value, expected.value, 1e-8 * std::abs(expected.value)) << name;
       EXPECT_NEAR(estimate.probe_error, expected.probe_error, 1e-6 * expected.probe_error);
-      EXPECT_EQ(estimate.iterations, expected.iterations);
-      EXPECT_EQ(estimate.matvecs, expected.matvecs);
+      EXPECT_NEAR(estimate.iterations, expected.iterations, 1 + 0.05 * expected.iterations);
+      EXPECT_NEAR(estimate.matvecs, expected.matvecs, 6 + 0.05 * expected.matvecs);
     });
   }
 }

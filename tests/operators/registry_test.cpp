@@ -174,7 +174,7 @@ TEST_P(Operators, GiveTheSameBitsForAnyNumberOfThreads) {
 
 TEST_P(Operators, StateTheMemoryTheyTake) {
   const int before = num_threads();
-  set_num_threads(2);  // each thread has its tiles, used or not
+  set_num_threads(kPlannedThreads);  // each thread has its tiles, used or not
   const Index n = 3000, d = 6;
   const auto kernel = some_kernel("rbf", d);
   const Matrix x = random_matrix(n, d, 19);
