@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "mercer/core/planned_threads.hpp"
 #include "mercer/core/threads.hpp"
 #include "tests/operators/allocated_bytes.hpp"
 #include "tests/operators/reference.hpp"
