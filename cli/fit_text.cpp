@@ -36,7 +36,7 @@ Json gradients_json(const models::FitResult& result) {
 }
 
 // What the objective of learning is called: with Gaussian noise it is the likelihood itself.
-struct Words {
+struct FitWords {
   const char* exact;  // of an evaluation by Cholesky
   const char* rows;   // on how many
   const char* gradient;
@@ -44,10 +44,10 @@ struct Words {
   const char* gain;
 };
 
-Words words_for(bool gaussian) {
-  return gaussian ? Words{"exact likelihood", "on", "exact gradient", "", "log likelihood"}
-                  : Words{"exact Laplace evidence", "on up to", "gradient", " by solves",
-                          "log evidence"};
+FitWords words_for(bool gaussian) {
+  return gaussian ? FitWords{"exact likelihood", "on", "exact gradient", "", "log likelihood"}
+                  : FitWords{"exact Laplace evidence", "on up to", "gradient", " by solves",
+                             "log evidence"};
 }
 
 std::string training_text(const models::FitResult& result) {
