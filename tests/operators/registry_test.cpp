@@ -190,7 +190,8 @@ TEST_P(Operators, StateTheMemoryTheyTake) {
       const double taken = testing::peak_bytes() + 8.0 * static_cast<double>(n * d);
       const double stated = info().bytes(n, d, columns, precision);
       EXPECT_GE(1.02 * stated, taken) << columns << " columns";  // headers of small blocks
-      EXPECT_LE(stated, 3 * taken) << columns << " columns";
+      // A thread that found no work left has taken no tiles, which are less than half a megabyte.
+      EXPECT_LE(stated, 3 * taken + 5e5 * kPlannedThreads) << columns << " columns";
     }
   set_num_threads(before);
 }
