@@ -28,6 +28,7 @@ Matrix weights(const data::Dataset& data, double bytes, int threads) {
   options.method.kernel = "rbf:iso";
   options.method.solver = "cg";
   options.train.train = "none";
+  options.evidence = false;
   options.method.memory =
       static_cast<std::uint64_t>(planning::base_bytes(data.size(), data.dimension()) + bytes);
   try {
@@ -39,16 +40,16 @@ Matrix weights(const data::Dataset& data, double bytes, int threads) {
 
 TEST(ThreadCount, ChangesNoBitUnderATightMemory) {
   const int before = num_threads();
-  const auto data = numbers(600);
+  const auto data = numbers(300);
   int fitted = 0, refused = 0;
   // From less than any way needs to more than the largest preconditioner takes.
-  for (double megabytes = 1; megabytes < 24; megabytes *= 1.25) {
+  for (double megabytes = 1; megabytes < 24; megabytes *= 1.5) {
     const Matrix one = weights(data, megabytes * 1048576, 1);
     const Matrix two = weights(data, megabytes * 1048576, 2);
     EXPECT_EQ(one, two) << megabytes;
     (one.size() > 0 ? fitted : refused) += 1;
   }
-  EXPECT_GT(fitted, 5);
+  EXPECT_GT(fitted, 3);
   EXPECT_GT(refused, 1);
   set_num_threads(before);
 }
