@@ -38,6 +38,13 @@ void check_output_file(const std::string& option, const std::string& path,
   check_output(option, path, inputs);
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  std::error_code unknown;
+  const auto first = fs::weakly_canonical(a, unknown), second = fs::weakly_canonical(b, unknown);
+  return !unknown && !a.empty() && !b.empty() && fs::absolute(first) == fs::absolute(second);
+}
+
 std::vector<std::string> fallback_paths(const std::string& path) {
   std::error_code ignored;
   std::vector<fs::path> folders = {fs::temp_directory_path(ignored), fs::current_path(ignored)};

@@ -15,6 +15,9 @@ void check_output(const std::string& option, const std::string& path,
 void check_output_file(const std::string& option, const std::string& path,
                        const std::vector<std::string>& inputs);
 
+/// Whether two names are of one file, however they are written ("a.csv", "./a.csv").
+bool same_file(const std::string& a, const std::string& b);
+
 /// Where a model may go that cannot be written to `path`, the best place first: the temporary
 /// folder, the current one, the home folder; under names that no file has yet.
 std::vector<std::string> fallback_paths(const std::string& path);

@@ -47,9 +47,9 @@ void check(const FitCommand& command) {
   if (!command.trace.empty())
     check_output_file("--trace", command.trace, {command.data.path, command.validation});
   if (!command.trace.empty() &&
-      (command.trace == command.model_path || command.trace == checkpoint))
+      (same_file(command.trace, command.model_path) || same_file(command.trace, checkpoint)))
     throw InvalidArgument("--trace names a file that --model or --checkpoint writes; name another");
-  if (checkpoint == command.model_path)
+  if (same_file(checkpoint, command.model_path))
     throw InvalidArgument("--checkpoint and --model name the same file; name two");
 }
 

@@ -62,6 +62,8 @@ std::string training_text(const models::FitResult& result) {
         fmt::format("{} of the {} {} {} rows{}\n", plural(training.evaluations, "evaluation"),
                     words.exact, words.rows, count(by_solves ? plan.start_rows : plan.train_rows),
                     by_solves ? "" : fmt::format(": {}", to_string(training.stop)));
+  if (training.evaluations == 0 && !by_solves)
+    text += fmt::format("{} on {} rows\n", to_string(training.stop), count(plan.train_rows));
   if (by_solves) {
     text += fmt::format("{}{} on {} rows: ", training.evaluations > 0 ? "             " : "",
                         plan.train_method, count(plan.train_rows));

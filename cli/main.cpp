@@ -39,7 +39,7 @@ constexpr std::array kVerbs = {
          run_generate},
     Verb{"split", "DATA --train-out a.csv --test-out b.csv", "a random share of the rows set apart",
          run_split},
-    Verb{"demo", "", "the whole story on simulated data, in under a minute", run_demo},
+    Verb{"demo", "", "the whole story on simulated data, in two minutes", run_demo},
 };
 
 std::string overview() {

@@ -30,7 +30,12 @@ volatile std::sig_atomic_t pressed_once = 0;
   _exit(128 + leaving_signal);
 }
 
-extern "C" void on_alarm(int) { end_now(); }
+extern "C" void on_alarm(int) {
+  if (leaving_signal != 0) end_now();
+  remove_temporary_files();  // someone else's alarm: what it does by default
+  std::signal(SIGALRM, SIG_DFL);
+  std::raise(SIGALRM);
+}
 
 extern "C" void on_signal(int signal) {
   const int error = errno;

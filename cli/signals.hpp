@@ -1,7 +1,6 @@
 // What signals do to a run.
-//   SIGTERM, SIGHUP, SIGINT   the verb ends at the next tile of whatever it computes, the
-//   checkpoint
-//                             is written where there is one, exit code 128 + signal.
+//   SIGTERM, SIGHUP, SIGINT   the verb ends at the next tile of whatever it computes; the
+//                             checkpoint is written where there is one; exit code 128 + signal.
 //   SIGINT while fit learns   the first one only ends the learning (PatientWithCtrlC).
 //   The same wish again       ends the program at once.
 // A run that has not ended two seconds after it was told to is ended by a timer. Temporary files

@@ -100,7 +100,7 @@ int run_split(const Words& words) {
 
   if (train_path.empty() || test_path.empty())
     throw InvalidArgument("name both files to write: --train-out a.csv --test-out b.csv");
-  if (train_path == test_path)
+  if (same_file(train_path, test_path))
     throw InvalidArgument("--train-out and --test-out name the same file; name two");
   validate(command);
   check_output_file("--train-out", train_path, {path});

@@ -79,7 +79,9 @@ typedef int (*mercer_observer)(const mercer_progress* progress, void* user);
 /* Learns from `rows` rows of `columns` inputs and their targets y. `options` may be NULL (all
  * defaults), `observer` too. On MERCER_OK *model is the certified model, otherwise NULL, with two
  * exceptions: on MERCER_TOLERANCE it may be a model whose solve stopped early (its error bound says
- * how far it is off), and on MERCER_CANCELLED the model of what had been learned until then. */
+ * how far it is off), and on MERCER_CANCELLED the model of what had been learned until then,
+ * where the observer ended the learning once and then let the solve go on. An observer that keeps
+ * saying stop gets NULL. */
 MERCER_C_API mercer_status mercer_fit(const double* x, const double* y, size_t rows, size_t columns,
                                       const mercer_options* options, mercer_observer observer,
                                       void* user, mercer_model** model);

@@ -11,6 +11,8 @@
 #include <climits>
 #include <cstring>
 #include <filesystem>
+#include <random>
+#include <system_error>
 
 #include "mercer/core/error.hpp"
 
@@ -55,20 +57,30 @@ void remove_temporary_files() {
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
-  if (std::filesystem::is_directory(path_))
+  std::error_code unknown;  // of a path that cannot be looked at; opening it says why
+  if (std::filesystem::is_directory(path_, unknown))
     throw IoError(fmt::format("cannot write '{}': it is a folder; name a file", path_));
-  temporary_ = path_ + ".tmp-XXXXXX";
-  const int descriptor = mkstemp(temporary_.data());
-  if (descriptor < 0) {
-    temporary_.clear();
-    throw IoError(fmt::format("cannot write '{}': {}", path_, reason_of(errno)));
+  // The mode of an ordinary file. mkstemp would make it private, and the umask of the process can
+  // only be asked for by changing it under the feet of other threads.
+  std::random_device random;
+  int descriptor = -1;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    temporary_ = fmt::format("{}.tmp-{:06x}", path_, random() & 0xffffff);
+    descriptor = open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor >= 0 || errno != EEXIST) break;
   }
-  slot_ = list_temporary(temporary_);
-  // mkstemp makes the file private; give it the mode an ordinary file would have had.
-  const mode_t mask = umask(0);
-  umask(mask);
-  fchmod(descriptor, 0666 & ~mask);
-  file_ = fdopen(descriptor, "wb");
+  if (descriptor >= 0) {
+    slot_ = list_temporary(temporary_);
+    file_ = fdopen(descriptor, "wb");
+    if (file_ != nullptr) return;
+  }
+  const int error = errno;
+  if (descriptor >= 0) {
+    close(descriptor);
+    unlink(temporary_.c_str());
+  }
+  forget();
+  throw IoError(fmt::format("cannot write '{}': {}", path_, reason_of(error)));
 }
 
 AtomicFile::~AtomicFile() {

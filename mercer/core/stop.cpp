@@ -14,6 +14,7 @@ using StopClock = std::chrono::steady_clock;
 thread_local StopScope* innermost = nullptr;
 thread_local const std::atomic<bool>* loop_is_over = nullptr;
 thread_local int uninterrupted = 0;
+thread_local int questions_asked = 0;  // one inside the other
 
 }  // namespace
 
@@ -29,7 +30,11 @@ StopScope::~StopScope() { innermost = outer_; }
 bool StopScope::stops(bool now) {
   if (!asking_ && (now || StopClock::now() >= next_)) {
     // Reset on every way out: the question may throw.
-    const auto answered = [](bool* asking) { *asking = false; };
+    const auto answered = [](bool* asking) {
+      *asking = false;
+      --questions_asked;
+    };
+    ++questions_asked;
     const std::unique_ptr<bool, decltype(answered)> guard(&(asking_ = true), answered);
     if (wanted_ && wanted_()) return true;  // and the next question is asked at once
     next_ = StopClock::now() + pause_;
@@ -46,6 +51,8 @@ bool stop_requested(bool now) {
 void stop_if_requested(std::string_view doing) {
   if (stop_requested()) throw Interrupted("interrupted while " + std::string(doing));
 }
+
+bool inside_question() { return questions_asked > 0; }
 
 Uninterrupted::Uninterrupted() { ++uninterrupted; }
 Uninterrupted::~Uninterrupted() { --uninterrupted; }

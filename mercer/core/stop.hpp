@@ -43,7 +43,7 @@ class StopScope {
   std::function<bool()> wanted_;
   std::chrono::steady_clock::duration pause_;
   std::chrono::steady_clock::time_point next_;
-  bool asking_ = false;  // work that the question itself calls for is not asked about
+  bool asking_ = false;  // a question is not asked inside itself
   StopScope* outer_;
 };
 
@@ -52,6 +52,10 @@ class StopScope {
 bool stop_requested(bool now = false);
 /// Throws Interrupted ("interrupted while factoring a matrix") when it is.
 void stop_if_requested(std::string_view doing);
+
+/// Whether this thread is answering such a question. Buffers of the interrupted computation are in
+/// use then: parallel_for refuses to compute.
+bool inside_question();
 
 /// While it lives, work of this thread is not cancelled: for short changes to an object that are
 /// made whole or not at all.

@@ -143,6 +143,10 @@ void set_num_threads(int count) {
 }
 
 void parallel_for(Index count, const std::function<void(Index, int)>& body) {
+  if (inside_question())
+    throw InvalidArgument(
+        "a progress callback called mercer between two tiles of a computation; let it note what it "
+        "wants to know and compute that after it has returned");
   const auto one_after_the_other = [&] {
     for (Index task = 0; task < count; ++task) {
       stop_if_requested("computing");
@@ -164,7 +168,8 @@ void parallel_for(Index count, const std::function<void(Index, int)>& body) {
     next = count;  // the other workers stop at their next task
   };
   const auto work = [&](int worker) {
-    std::optional<LoopMember> member;  // the caller's own thread asks its scopes, the others it
+    // The calling thread asks its own scopes; the other threads ask whether the loop is over.
+    std::optional<LoopMember> member;
     if (worker > 0) member.emplace(over);
     inside_parallel_loop = true;
     try {

@@ -1,8 +1,9 @@
 // The one place where mercer runs in parallel. A loop is cut into tasks whose number and order of
 // summation do not depend on the number of threads, so that results are the same bits on any.
 //
-// Any thread may call parallel_for, also several at the same time: their loops run one after
-// another. A child of fork() starts a team of its own; fork while no other thread is inside mercer.
+// Any thread may call parallel_for, also several at the same time: while one has the team, the
+// loops of the others run in their own thread. A child of fork() starts a team of its own; fork
+// while no other thread is inside mercer.
 #pragma once
 
 #include <functional>

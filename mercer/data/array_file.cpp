@@ -127,7 +127,8 @@ ArrayFile parse_array_file(std::span<const unsigned char> bytes, std::string_vie
 }
 
 ArrayFile read_array_file(const std::string& path, std::string_view kind) {
-  if (std::filesystem::is_directory(path))
+  std::error_code unknown;  // of a path that cannot be looked at; opening it says why
+  if (std::filesystem::is_directory(path, unknown))
     throw IoError(fmt::format("cannot read '{}': it is a folder", path));
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   if (!in) throw IoError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));

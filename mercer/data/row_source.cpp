@@ -157,8 +157,8 @@ bool CsvRows::next(RowBlock& block) {
 
 void CsvRows::rewind() {
   if (!stream_ || stream_->info().rows == 0) return;  // nothing was read yet
+  if (!is_file()) open();  // throws, and the rows that are left can still be read
   stream_.reset();
-  if (!is_file()) open();  // throws
 }
 
 Dataset CsvRows::dataset() {

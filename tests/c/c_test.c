@@ -213,6 +213,12 @@ static int count_calls(const mercer_progress* progress, void* user) {
   return ++calls->count == calls->stop_at;
 }
 
+static int stop_always(const mercer_progress* progress, void* user) {
+  (void)progress;
+  (void)user;
+  return 1;
+}
+
 static void check_observer(const double* x, const double* y) {
   struct calls all = {0, -1}, first = {0, 1};
   mercer_model* model = NULL;
@@ -221,6 +227,9 @@ static void check_observer(const double* x, const double* y) {
   mercer_model_free(model);
   REFUSED(mercer_fit(x, y, ROWS, COLUMNS, NULL, count_calls, &first, &model), MERCER_CANCELLED, "");
   mercer_model_free(model);
+  model = NULL;
+  REFUSED(mercer_fit(x, y, ROWS, COLUMNS, NULL, stop_always, NULL, &model), MERCER_CANCELLED, "");
+  CHECK(model == NULL);
 }
 
 static void check_options(void) {

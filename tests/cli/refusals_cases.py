@@ -217,6 +217,18 @@ class ResourceTest(CliCase):
         self.assertEqual(os.listdir(disk), [])
         self.assertEqual(len(os.listdir(elsewhere)), 1)
 
+    def test_one_file_for_two_outputs(self):
+        self.generate("d.csv", "gp", "-n", 40)
+        self.refused(2, "split", "d.csv", "--train-out", "a.csv", "--test-out", "./a.csv", saying="same file")
+        self.refused(2, "fit", "d.csv", "-m", "m.mcr", "--checkpoint", "./m.mcr", saying="same file")
+
+    def test_a_name_that_is_too_long(self):
+        self.generate("d.csv", "gp", "-n", 40)
+        for words in (("info", 300 * "n"), ("fit", "d.csv", "--train", "none", "-m", 300 * "n")):
+            done = self.mercer(*words, code=None)
+            self.assertIn("name too long", done.stderr.lower())
+            self.assertNotIn("internal error", done.stderr)
+
     def test_a_reader_that_goes_away(self):
         reading, writing = os.pipe()
         os.close(reading)

@@ -209,5 +209,17 @@ TEST_F(Stop, AnObservedCallWithoutACallbackIsNone) {
   EXPECT_NO_THROW(parallel_for(3, [](Index, int) {}));
 }
 
+// The buffers of a product are in use while its question is asked.
+TEST(Stop, AQuestionMayNotCompute) {
+  const StopScope scope(
+      [] {
+        parallel_for(4, [](Index, int) {});
+        return false;
+      },
+      0.0);
+  EXPECT_THROW(parallel_for(100, [](Index, int) {}), InvalidArgument);
+  EXPECT_FALSE(inside_question());
+}
+
 }  // namespace stop_test
 }  // namespace mercer
