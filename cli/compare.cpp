@@ -42,6 +42,7 @@ void add_options(Arguments& arguments, Flags& flags) {
   arguments.group("Grid (on standardised data unless --no-standardize)");
   std::vector<std::string_view> shared;  // options of the method, which have their own titles
   const auto listed = list_options(method);
+  shared.reserve(listed.size());
   for (const auto& option : listed) shared.push_back(option.name);
   arguments.add(flags.options, without(std::move(shared)));
   add_data_options(arguments, flags.data);

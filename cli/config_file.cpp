@@ -16,7 +16,7 @@ Json parse_file(const std::string& path) {
   if (!file || std::filesystem::is_directory(path))
     throw InvalidArgument(fmt::format("`config`: the file '{}' cannot be read", path));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const auto json = Json::parse(text, nullptr, false);
+  auto json = Json::parse(text, nullptr, false);
   if (!json.is_object())
     throw InvalidArgument(fmt::format(
         "{}: this is no JSON object; write options as {{\"kernel\": \"rbf\", \"noise\": 0.1}}",

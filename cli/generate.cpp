@@ -34,6 +34,7 @@ constexpr std::array<std::string_view, 7> kOnlyForGp = {
 
 std::vector<std::string> names() {
   std::vector<std::string> out;
+  out.reserve(std::size(kNames));
   for (const auto& [name, what] : kNames) out.emplace_back(name);
   return out;
 }

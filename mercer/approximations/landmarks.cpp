@@ -205,6 +205,7 @@ Landmarks landmarks(std::string_view name) {
 
 std::vector<std::string_view> landmark_names() {
   std::vector<std::string_view> names;
+  names.reserve(std::size(kAllLandmarks));
   for (const auto choice : kAllLandmarks) names.push_back(to_string(choice));
   return names;
 }
@@ -229,7 +230,7 @@ Vector leverage_scores(const operators::KernelOperator& k, double lambda, Index 
                        std::uint64_t seed) {
   const RowSpace space = k.row_space();
   const Index n = k.size(), all = space.global_size();
-  const Vector diagonal = finite_diagonal(k);
+  Vector diagonal = finite_diagonal(k);
   if (all == 0) return diagonal;
   const auto points = uniform(k, {.count = pilot, .seed = seed}).points;
   const auto p = static_cast<Index>(points.size());

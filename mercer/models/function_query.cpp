@@ -150,7 +150,7 @@ Moments FunctionQuery::exact_variances(const QueryBlock& block, const Observer& 
     sd_error_bound = std::max(
         {sd_error_bound, sd - std::sqrt(std::max(0.0, low)), std::sqrt(std::max(0.0, high)) - sd});
   }
-  out.variance = std::move(variance);
+  out.variance = variance;
   out.sd_error_bound = sd_error_bound;
   return out;
 }
@@ -198,7 +198,7 @@ Moments FunctionQuery::moments(const QueryBlock& block, const Observer& observer
     out = exact_variances(block, observer);
   else if (with_variance())
     approximate_variances(block, deviations, out);
-  out.mean = std::move(mean);
+  out.mean = mean;
   if (function_.offset != 0) out.mean.array() += function_.offset;
   out.error_bound = bound_(block.prior, block.basis);
   out.deviations = deviations.leftCols(options_.variance.joint_samples);

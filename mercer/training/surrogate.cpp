@@ -63,7 +63,7 @@ Vector Surrogate::climb(const Vector& middle, const Vector& c, const optim::Box&
 Vector Surrogate::maximise(const Vector& theta, int steps) {
   const Vector none = Vector::Zero(theta.size());
   renew(theta);
-  const Vector first = climb(theta, none, search_.box(), steps, kCoarseGain);
+  Vector first = climb(theta, none, search_.box(), steps, kCoarseGain);
   if (stop_ == StopReason::interrupted) return first;
   renew(first);
   return climb(first, none, search_.box(), steps, kFineGain);

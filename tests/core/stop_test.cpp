@@ -128,21 +128,6 @@ TEST_F(Stop, AsksNoMoreOftenThanItIsTold) {
   EXPECT_EQ(questions, 1);
 }
 
-TEST_F(Stop, AQuestionMayUseTheLibraryItself) {
-  set_num_threads(2);
-  int depth = 0, deepest = 0;
-  const StopScope scope(
-      [&] {
-        deepest = std::max(deepest, ++depth);
-        parallel_for(4, [](Index, int) {});
-        --depth;
-        return false;
-      },
-      0);
-  parallel_for(8, [](Index, int) {});
-  EXPECT_EQ(deepest, 1);
-}
-
 TEST_F(Stop, TwoThreadsAreStoppedEachByItsOwnScope) {
   set_num_threads(2);
   std::atomic<bool> stop_first{false};
@@ -210,7 +195,8 @@ TEST_F(Stop, AnObservedCallWithoutACallbackIsNone) {
 }
 
 // The buffers of a product are in use while its question is asked.
-TEST(Stop, AQuestionMayNotCompute) {
+TEST_F(Stop, AQuestionMayNotCompute) {
+  set_num_threads(2);
   const StopScope scope(
       [] {
         parallel_for(4, [](Index, int) {});
