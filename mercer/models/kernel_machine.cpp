@@ -89,7 +89,7 @@ inference::Problem problem_from(data::ArrayFile& file, const data::Schema& schem
 
 linalg::Diagonal noise_from(data::ArrayFile& file, Index n) {
   const auto& value = file.header.at("noise");
-  const linalg::Diagonal noise = value.is_null()
+  linalg::Diagonal noise = value.is_null()
                                      ? linalg::Diagonal(take(file, "noise", n, 1).col(0))
                                      : linalg::Diagonal(value.get<double>());
   noise.require_positive("noise");

@@ -331,6 +331,7 @@ void plan_training(const inference::Problem& problem, double noise,
       std::find_if(ways.begin(), ways.end(), [](const Way& w) { return w.possible; });
   if (chosen != ways.end()) take(*chosen, plan);
   std::vector<PlanRow> table;
+  table.reserve(ways.size());
   for (const auto& w : ways) table.push_back(w.row);
   if (chosen == ways.end()) refuse(plan, table, "learning", method);
   plan.rows.insert(plan.rows.begin(), table.begin(), table.end());

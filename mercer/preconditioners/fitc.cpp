@@ -11,7 +11,7 @@ namespace mercer::preconditioners {
 namespace {
 
 // K - F F' is the difference of numbers of size K: below minus this, it is more than rounding.
-constexpr double rounding = 1e-10;
+constexpr double kLeastDifference = 1e-10;
 
 Built make_fitc(const Target& target, const PreconditionerOptions& options) {
   const auto space = target.k.row_space();
@@ -23,7 +23,7 @@ Built make_fitc(const Target& target, const PreconditionerOptions& options) {
   const Vector diagonal = target.k.diagonal();
   Vector d = diagonal - linalg::squared_rows(approximation.factor);
   const auto negative = static_cast<Index>(
-      space.sum(static_cast<double>((d.array() < -rounding * diagonal.array()).count())));
+      space.sum(static_cast<double>((d.array() < -kLeastDifference * diagonal.array()).count())));
   d = d.cwiseMax(0.0) + target.noise.vector(target.k.size());
   std::string notes = rank_note(target.points(), options);
   if (approximation.exhausted)
