@@ -60,6 +60,7 @@ std::vector<Monomial> multiply(const std::vector<Monomial>& a, const std::vector
       check_monomials(squares.size());
     }
   std::vector<Monomial> out;
+  out.reserve(squares.size());
   for (const auto& [exponents, square] : squares) out.push_back({std::sqrt(square), exponents});
   return out;
 }

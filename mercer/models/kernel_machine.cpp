@@ -89,9 +89,8 @@ inference::Problem problem_from(data::ArrayFile& file, const data::Schema& schem
 
 linalg::Diagonal noise_from(data::ArrayFile& file, Index n) {
   const auto& value = file.header.at("noise");
-  linalg::Diagonal noise = value.is_null()
-                                     ? linalg::Diagonal(take(file, "noise", n, 1).col(0))
-                                     : linalg::Diagonal(value.get<double>());
+  linalg::Diagonal noise = value.is_null() ? linalg::Diagonal(take(file, "noise", n, 1).col(0))
+                                           : linalg::Diagonal(value.get<double>());
   noise.require_positive("noise");
   return noise;
 }

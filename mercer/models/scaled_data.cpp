@@ -60,7 +60,7 @@ ScaledData scale(const data::Dataset& data, bool standardize) {
   Vector y = data.target;
   out.scaling.scale_inputs(out.data.x);
   out.scaling.scale_target(y);
-  out.data.y = std::move(y);
+  out.data.y = y;
   check_noise_columns(data.noise, data.size());
   out.data.noise = row_noise(data.noise, out.scaling);
   return out;

@@ -134,7 +134,7 @@ Task likelihood_task(const data::Dataset& data, const FitOptions& options,
   } else {
     Vector y = data.target;
     task.scaling.scale_target(y);
-    rows.y = std::move(y);
+    rows.y = y;
   }
   check_noise_columns(data.noise, data.size());
   rows.noise.weight = data.noise.count;

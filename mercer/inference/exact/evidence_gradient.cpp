@@ -183,6 +183,8 @@ EvidenceGradient::EvidenceGradient(const Observations& data, EstimatorOptions op
 }
 EvidenceGradient::~EvidenceGradient() = default;
 
+// One solve and one pass over the tiles, in the order of the formulas.
+// NOLINTNEXTLINE(readability-function-size)
 Evidence EvidenceGradient::estimate(const Problem& problem, double tolerance, int error_passes,
                                     const Observer& observer) {
   auto& self = *impl_;
