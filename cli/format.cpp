@@ -27,7 +27,7 @@ std::string duration(double seconds) {
   if (seconds < 0.095) return fmt::format("{:.2g} s", seconds);
   if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
   if (seconds < 99.5) return fmt::format("{:.0f} s", seconds);
-  const auto whole = static_cast<long long>(std::min(seconds, 1e15) + 0.5);
+  const long long whole = std::llround(std::min(seconds, 1e15));
   if (whole < 5400) return fmt::format("{} min {} s", whole / 60, whole % 60);
   if (whole < 172800) return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
   return fmt::format("{} days", count(whole / 86400));

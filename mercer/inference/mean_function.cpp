@@ -35,6 +35,7 @@ MeanKind mean_kind(std::string_view name) {
 
 std::vector<std::string_view> mean_kinds() {
   std::vector<std::string_view> names;
+  names.reserve(std::size(kMeanKinds));
   for (const auto kind : kMeanKinds) names.push_back(to_string(kind));
   return names;
 }

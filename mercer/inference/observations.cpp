@@ -19,7 +19,7 @@ linalg::Diagonal RowNoise::slope(double s2) const {
 }
 
 linalg::Diagonal RowNoise::at(double s2) const {
-  const auto learned = slope(s2);
+  auto learned = slope(s2);
   if (known.size() == 0) return learned;
   return Vector(learned.vector(known.size()) + known);
 }

@@ -190,7 +190,7 @@ SystemReport Newton::solve_trend(const Matrix& w, double tolerance, const Observ
   const Matrix root = w.cwiseSqrt();
   Matrix b(n * c, q), x = Matrix::Zero(n * c, q);
   for (Index j = 0; j < c; ++j) b.middleRows(j * n, n) = root.col(j).asDiagonal() * basis_;
-  const auto report = system_.solve(b, x, tolerance, observer);
+  auto report = system_.solve(b, x, tolerance, observer);
   mode_.iterations += report.iterations;
   trend_solves_.resize(n, q * c);
   trend_products_.resize(q, q * c);

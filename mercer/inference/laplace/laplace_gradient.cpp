@@ -61,8 +61,8 @@ SystemReport Estimator::solve_probes(Rng& rng, Index probes, Matrix& solutions,
   const Matrix b = system_.root().transposed_times(probes_.r);
   if (solutions.rows() != n * c || solutions.cols() != probes)
     solutions = Matrix::Zero(n * c, probes);
-  const auto report = system_.solve(Eigen::Map<const Matrix>(b.data(), n * c, probes), solutions,
-                                    tolerance_, observer);
+  auto report = system_.solve(Eigen::Map<const Matrix>(b.data(), n * c, probes), solutions,
+                              tolerance_, observer);
   probes_.q = system_.root().times(Eigen::Map<const Matrix>(solutions.data(), n, c * probes));
   return report;
 }
