@@ -128,12 +128,12 @@
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/history.hpp"
-#include "mercer/core/stop.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/options.hpp"  // one list of fields for command line, files and records
 #include "mercer/core/progress.hpp"
 #include "mercer/core/registry.hpp"  // methods by the name that users type
 #include "mercer/core/rng.hpp"
+#include "mercer/core/stop.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/core/types.hpp"

@@ -1,6 +1,8 @@
 // OpenBLAS as a guest of the program that embeds mercer: which kernels it runs, on one thread, and
 // inside a limit on address space. Only its documented interface is used, and no environment
 // variable is changed; what the program `mercer` does beyond that is in cli/blas_setup.cpp.
+#include "mercer/linalg/detail/serial_blas.hpp"
+
 #include <cblas.h>
 #include <fmt/format.h>
 
@@ -13,7 +15,6 @@
 #include "mercer/core/memory.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/blas.hpp"
-#include "mercer/linalg/detail/serial_blas.hpp"
 
 namespace mercer::linalg {
 
