@@ -67,7 +67,8 @@ TEST(Cancel, LearningBeforeAnythingIsLearned) {
   options.train.subset = kMany;
   Stopper stopper;
   EXPECT_THROW(fit(waves(kMany), options, stopper.callback()), Interrupted);
-  EXPECT_EQ(stopper.after, 0);
+  // A stop between two evaluations is asked about once more, where the search ends.
+  EXPECT_LE(stopper.after, 1);
 }
 
 TEST(Cancel, APredictorRemainsUsable) {
