@@ -11,12 +11,20 @@
 namespace mercer::cli {
 namespace fs = std::filesystem;
 
+bool same_file(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return false;
+  std::error_code unknown;
+  if (fs::equivalent(a, b, unknown)) return true;  // files that exist, links too
+  const auto first = fs::weakly_canonical(a, unknown), second = fs::weakly_canonical(b, unknown);
+  return a == b || (!unknown && fs::absolute(first, unknown) == fs::absolute(second, unknown));
+}
+
 void check_output(const std::string& option, const std::string& path,
                   const std::vector<std::string>& inputs) {
   if (path == "-") return;
   std::error_code ignored;
   for (const auto& input : inputs)
-    if (input != "-" && fs::equivalent(path, input, ignored))
+    if (input != "-" && same_file(path, input))
       throw InvalidArgument(
           fmt::format("{} '{}' is the file that is being read; name another one", option, path));
   if (fs::exists(path, ignored) && fs::is_other(path, ignored)) return;  // /dev/null, a pipe
@@ -36,13 +44,6 @@ void check_output_file(const std::string& option, const std::string& path,
                     "ordinary file",
                     option, path));
   check_output(option, path, inputs);
-}
-
-bool same_file(const std::string& a, const std::string& b) {
-  if (a == b) return true;
-  std::error_code unknown;
-  const auto first = fs::weakly_canonical(a, unknown), second = fs::weakly_canonical(b, unknown);
-  return !unknown && !a.empty() && !b.empty() && fs::absolute(first) == fs::absolute(second);
 }
 
 std::vector<std::string> fallback_paths(const std::string& path) {

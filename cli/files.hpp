@@ -15,7 +15,8 @@ void check_output(const std::string& option, const std::string& path,
 void check_output_file(const std::string& option, const std::string& path,
                        const std::vector<std::string>& inputs);
 
-/// Whether two names are of one file, however they are written ("a.csv", "./a.csv").
+/// Whether two names are of one file, however they are written ("a.csv", "./a.csv"), and whether
+/// or not it exists yet.
 bool same_file(const std::string& a, const std::string& b);
 
 /// Where a model may go that cannot be written to `path`, the best place first: the temporary

@@ -134,7 +134,8 @@ void save(FitRun& run, const std::string& path, const Console& console) {
     }
     throw Failure(
         exit_internal,
-        fmt::format("{}; nor could the model be written to the temporary folder: what was "
+        fmt::format("{}; nor could the model be written to the temporary, current or home folder: "
+                    "what was "
                     "learned is kept by `checkpoint=FILE` only, if that was given",
                     error.what()));
   }

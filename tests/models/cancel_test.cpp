@@ -67,7 +67,7 @@ TEST(Cancel, LearningBeforeAnythingIsLearned) {
   options.train.subset = kMany;
   Stopper stopper;
   EXPECT_THROW(fit(waves(kMany), options, stopper.callback()), Interrupted);
-  // A stop between two evaluations is asked about once more, where the search ends.
+  // Where a first evaluation was done by then, the fit asks once more: whether to make its model.
   EXPECT_LE(stopper.after, 1);
 }
 

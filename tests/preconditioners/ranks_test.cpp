@@ -15,6 +15,7 @@
 #include "mercer/krylov/fcg.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 #include "mercer/preconditioners/registry.hpp"
+#include "tests/preconditioners/every_preconditioner.hpp"
 #include "tests/testing/dense_problems.hpp"
 #include "tests/testing/small_gp.hpp"
 #include "tests/testing/split_kernel_operator.hpp"
@@ -27,9 +28,6 @@ using testing::on_two_ranks;
 using testing::random_matrix;
 using testing::rows_of;
 using testing::SplitKernelOperator;
-
-/// A preconditioner, and whether the noise of the points is equal.
-using Case = std::tuple<PreconditionerInfo, bool>;
 
 class PreconditionersOverRanks : public ::testing::TestWithParam<Case> {
  protected:
@@ -154,19 +152,6 @@ TEST_P(PreconditionersOverRanks, RefuseTogetherWhatOneRankRefuses) {
     if (space.begin() > 0) noise(3) = std::numeric_limits<double>::quiet_NaN();
     EXPECT_THROW(make(info().name, Target{k, noise}, options()), Error);
   });
-}
-
-std::vector<PreconditionerInfo> all_but_none() {
-  const auto& all = preconditioners();
-  return {std::next(all.begin()), all.end()};
-}
-
-std::string test_name(const ::testing::TestParamInfo<Case>& test) {
-  const auto& [info, equal] = test.param;
-  std::string name = std::string(info.name) + (equal ? "" : "_unequal_noise");
-  for (char& c : name)
-    if (c == '-') c = '_';
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, PreconditionersOverRanks,

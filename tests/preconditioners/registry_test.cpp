@@ -13,6 +13,7 @@
 #include "mercer/core/threads.hpp"
 #include "mercer/krylov/cg.hpp"
 #include "mercer/krylov/fcg.hpp"
+#include "tests/preconditioners/every_preconditioner.hpp"
 #include "tests/testing/dense_problems.hpp"
 #include "tests/testing/small_gp.hpp"
 
@@ -28,9 +29,6 @@ Matrix dense_inverse(const linalg::Preconditioner& p) {
   p.solve(Matrix::Identity(p.size(), p.size()), inverse);
   return inverse;
 }
-
-/// A preconditioner, and whether the noise of the points is equal.
-using Case = std::tuple<PreconditionerInfo, bool>;
 
 class Preconditioners : public ::testing::TestWithParam<Case> {
  protected:
@@ -213,19 +211,6 @@ TEST_P(Preconditioners, OptionsItDoesNotTakeAreRefused) {
   EXPECT_EQ(refused({.inner_tolerance = 0.1}), !takes.inner_tolerance);
   EXPECT_EQ(refused({.drop = 0.1}), !takes.drop);
   EXPECT_EQ(refused({.landmarks = Landmarks::uniform}), !takes.landmarks);
-}
-
-std::vector<PreconditionerInfo> all_but_none() {
-  const auto& all = preconditioners();
-  return {std::next(all.begin()), all.end()};
-}
-
-std::string test_name(const ::testing::TestParamInfo<Case>& test) {
-  const auto& [info, equal] = test.param;
-  std::string name = std::string(info.name) + (equal ? "" : "_unequal_noise");
-  for (char& c : name)
-    if (c == '-') c = '_';
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, Preconditioners,
