@@ -100,6 +100,16 @@ Matrix matrix(const double* x, std::size_t rows, std::size_t columns) {
   return Eigen::Map<const RowMajor>(x, static_cast<Index>(rows), static_cast<Index>(columns));
 }
 
+/// New inputs of a model. A wrong number of columns is refused before any of them is read: the
+/// caller's array has another size.
+Matrix new_inputs(const mercer::models::KernelMachine& machine, const double* x, std::size_t rows,
+                  std::size_t columns) {
+  if (columns != static_cast<std::size_t>(machine.x.cols()))
+    throw mercer::InvalidArgument(fmt::format("x has {} columns, but this model was fitted to {}",
+                                              columns, machine.x.cols()));
+  return matrix(x, rows, columns);
+}
+
 mercer::ProgressCallback callback(mercer_observer observer, void* user) {
   if (observer == nullptr) return {};
   return [observer, user](const mercer::Progress& progress) {
@@ -275,8 +285,8 @@ mercer_status mercer_predict(const mercer_predictor* predictor, const double* x,
     const auto& machine = predictor->predictor.model();
     if (machine.classifies())
       throw mercer::InvalidArgument("this model predicts classes: call mercer_predict_classes");
-    const auto found =
-        predictor->predictor.predict(matrix(x, rows, columns), callback(observer, user));
+    const auto found = predictor->predictor.predict(new_inputs(machine, x, rows, columns),
+                                                    callback(observer, user));
     fill(out->mean, rows, found.mean);
     fill(out->sd_latent, rows, first_column(found.latent_sd));
     fill(out->sd_obs, rows, found.sd_obs);
@@ -292,10 +302,11 @@ mercer_status mercer_predict_classes(const mercer_predictor* predictor, const do
   return guarded([&] {
     require(predictor != nullptr, "predictor");
     require(probabilities != nullptr, "probabilities");
-    if (!predictor->predictor.model().classifies())
+    const auto& machine = predictor->predictor.model();
+    if (!machine.classifies())
       throw mercer::InvalidArgument("this model predicts numbers: call mercer_predict");
-    const auto found =
-        predictor->predictor.predict(matrix(x, rows, columns), callback(observer, user));
+    const auto found = predictor->predictor.predict(new_inputs(machine, x, rows, columns),
+                                                    callback(observer, user));
     for (Index i = 0; i < found.rows(); ++i)
       for (Index c = 0; c < found.probabilities.cols(); ++c)
         *probabilities++ = found.probabilities(i, c);
