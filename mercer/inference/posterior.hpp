@@ -2,6 +2,7 @@
 // found.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,9 @@ struct Posterior {
   std::vector<LatentFunction> functions;
   Certificate certificate;  // its mean_error_bound is on the scale of the observations
   LikelihoodValue evidence;
-  SystemReport solve;                  // of the weights; with Laplace of all Newton steps
-  int newton_steps = 0, halvings = 0;  // Laplace only
+  SystemReport solve;                      // of the weights; with Laplace of all Newton steps
+  int newton_steps = 0, halvings = 0;      // Laplace only
+  std::optional<double> newton_decrement;  // Laplace: see LaplaceMode::decrement
   double jitter = 0;
   preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;
