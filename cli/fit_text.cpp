@@ -94,9 +94,6 @@ std::string evidence_text(const models::FitResult& result, bool raw_scale) {
 // How the weights were found, where there is more to say than the certificate does.
 std::string solve_text(const models::FitResult& result) {
   std::string text;
-  if (result.jitter > 0)
-    text += fmt::format("Jitter       {} was added to the noise: H was not positive definite\n",
-                        number(result.jitter));
   if (result.solve.fell_back_to_double)
     text += "Precision    float32 products were not enough: the solve went on in double\n";
   if (!result.model.problem.gaussian())
