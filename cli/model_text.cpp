@@ -113,6 +113,13 @@ std::string no_bound_reason(const models::KernelMachine& model) {
              : "the likelihood is not log-concave: the mode is a local one";
 }
 
+std::string jitter_text(double jitter) {
+  return fmt::format(
+      "Jitter       {} was added to the noise variance: H was not positive definite. The\n"
+      "             certificate is for the noise as given, so it counts the jitter\n",
+      number(jitter));
+}
+
 std::string certificate_text(const models::KernelMachine& model) {
   const auto& c = model.certificate;
   if (!c.rigorous)
@@ -126,11 +133,13 @@ std::string certificate_text(const models::KernelMachine& model) {
     return fmt::format(
         "Certificate  every latent mean {}is within {} of the one at the exact mode\n",
         everywhere ? "" : "at the training points ", number(c.mean_error_bound, 3));
-  return fmt::format(
-      "Certificate  {} is within {} of the exact one (units of {});\n"
-      "             relative residual {}\n",
-      everywhere ? "every predicted mean" : "every mean at the training points",
-      number(c.mean_error_bound, 3), model.schema.target, number(c.relative_residual, 3));
+  const std::string jitter = c.jitter > 0 ? jitter_text(c.jitter) : "";
+  return jitter + fmt::format(
+                      "Certificate  {} is within {} of the exact one (units of {});\n"
+                      "             relative residual {}\n",
+                      everywhere ? "every predicted mean" : "every mean at the training points",
+                      number(c.mean_error_bound, 3), model.schema.target,
+                      number(c.relative_residual, 3));
 }
 
 }  // namespace mercer::cli

@@ -24,6 +24,8 @@ std::string hyperparameters_text(const models::KernelMachine& model);
 std::vector<std::string> trend_left_out(const models::KernelMachine& model);
 /// Why such a model has no bound of its latent mean.
 std::string no_bound_reason(const models::KernelMachine& model);
+/// What a factorisation added to the noise, and that the certificate counts it.
+std::string jitter_text(double jitter);
 std::string certificate_text(const models::KernelMachine& model);
 
 /// Runs `body`; what mends a factorisation that fails in it is said for likelihoods without

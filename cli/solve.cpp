@@ -7,6 +7,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/format.hpp"
+#include "cli/model_text.hpp"
 #include "cli/record.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/verbs.hpp"
@@ -57,13 +58,13 @@ std::string solve_text(const data::Dataset& data, const models::SolveOutcome& ou
                                       : "");
   text += fmt::format("Result       {}; {}, {} with K\n", to_string(report.stop),
                       plural(report.iterations, "iteration"), plural(report.matvecs, "product"));
-  if (outcome.jitter > 0)
-    text += fmt::format("Jitter       {} was added to the noise: H was not positive definite\n",
-                        number(outcome.jitter));
+  if (outcome.jitter > 0) text += jitter_text(outcome.jitter);
   if (report.fell_back_to_double)
     text += "Precision    float32 products were not enough: the solve went on in double\n";
-  text += fmt::format("Residual     {} (relative, true, in double); tolerance {}\n",
-                      number(report.relative_residual, 3), number(system.tolerance, 3));
+  text += fmt::format("Residual     {} (relative, true, in double{}); tolerance {}\n",
+                      number(report.relative_residual, 3),
+                      outcome.jitter > 0 ? ", of the system with the jitter" : "",
+                      number(system.tolerance, 3));
   text += fmt::format("Certificate  every mean predicted from it is within {} of the exact one\n",
                       number(outcome.mean_error_bound, 3));
   text += fmt::format("Time         {} to build, {} to solve; peak memory {}\n",
