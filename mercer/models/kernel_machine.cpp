@@ -1,4 +1,4 @@
-// A model as an array file of format version 4: see array_file.hpp for the container.
+// A model as an array file of format version 5: see array_file.hpp for the container.
 #include "mercer/models/kernel_machine.hpp"
 
 #include <fmt/format.h>
