@@ -1,4 +1,4 @@
-// A model as an array file of format version 4: see array_file.hpp for the container.
+// A model as an array file of format version 5: see array_file.hpp for the container.
 #include "mercer/models/kernel_machine.hpp"
 
 #include <fmt/format.h>
@@ -130,6 +130,10 @@ void read_functions(data::ArrayFile& file, KernelMachine& model) {
 }
 
 KernelMachine model_from_file(data::ArrayFile file) {
+  // The number in front of the header is under no checksum; from version 5 on it is here, too.
+  const std::uint32_t format = file.header.value("format", std::min(file.version, 4U));
+  if (format != file.version)
+    throw ModelFileError("its format version does not agree with its header");
   if (file.version < kModelVersion) file = upgraded(std::move(file));
   const auto& header = file.header;
   KernelMachine model;
@@ -211,6 +215,7 @@ void KernelMachine::save(const std::string& path) const {
   file.version = kModelVersion;
   file.header = {
       {"kind", "model"},
+      {"format", kModelVersion},
       {"mercer", version()},
       {"task", task_of(*this)},
       {"n", x.rows()},
