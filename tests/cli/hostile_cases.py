@@ -230,7 +230,7 @@ class NamesTest(HostileCase):
 
     def test_names_of_columns(self):
         for name in ("mean", "q05", "label", "probability_1", "error_bound", "row", "a=b", "a b", "a:b", "é", "日本", "\u202edlrow",
-                     "x" * 500, "*", "+", "1", "nan", "#a", "`a`", "{a}", "<b>", "&amp;", "--target", "\x7f", "\u009b31m"):
+                     "x" * 500, "*", "+", "1", "NA", "#a", "`a`", "{a}", "<b>", "&amp;", "--target", "\x7f", "\u009b31m"):
             with self.subTest(column=name):
                 self.write("x.csv", f'"{name}",b,y\n' + "".join(f"{a},{b},{y}\n" for a, b, y in ordinary()))
                 self.ends_well("fit", "x.csv", *QUICK, "-m", "x.mcr")
