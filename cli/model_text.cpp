@@ -46,7 +46,7 @@ std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::str
 std::string spread_text(const models::KernelMachine& model, const models::Hyperparameters& values) {
   if (values.noise_variance)
     return fmt::format(", noise sd {} (units of {})", number(std::sqrt(*values.noise_variance)),
-                       model.schema.target);
+                       model.schema.learned_name());
   std::string text = " (of the latent function)";
   const auto own = model.problem.likelihood->parameter_names();
   const Vector logs = model.problem.likelihood->log_parameters();
@@ -138,7 +138,7 @@ std::string certificate_text(const models::KernelMachine& model) {
                       "Certificate  {} is within {} of the exact one (units of {});\n"
                       "             relative residual {}\n",
                       everywhere ? "every predicted mean" : "every mean at the training points",
-                      number(c.mean_error_bound, 3), model.schema.target,
+                      number(c.mean_error_bound, 3), model.schema.learned_name(),
                       number(c.relative_residual, 3));
 }
 
