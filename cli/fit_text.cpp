@@ -102,7 +102,7 @@ std::string solve_text(const models::FitResult& result) {
         result.solve.iterations > 0
             ? fmt::format(", {} of the solves", plural(result.solve.iterations, "iteration"))
             : "",
-        words(to_string(result.solve.stop)));
+        as_words(to_string(result.solve.stop)));
   if (result.newton_decrement)
     text += fmt::format(
         "             rounding keeps its residual above the tolerance; the latent means are\n"
@@ -125,7 +125,7 @@ std::string remedy(const models::FitResult& result) {
 
 std::string not_converged_text(const FitRun& run) {
   const auto& result = run.result;
-  const std::string stop = words(to_string(result.solve.stop));
+  const std::string stop = as_words(to_string(result.solve.stop));
   const std::string end =
       !run.model_path.empty()
           ? "the model was written all the same, as --keep-unconverged says"
@@ -198,7 +198,7 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   text += fmt::format("Model        {}\n", model_text(model));
   text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
   text += training_text(result);
-  text += hyperparameters_text(model);
+  text += hyperparameters_text(model.problem, model.scaling, model.schema);
   text += evidence_text(result, !command.fit.standardize);
   text += solve_text(result);
   text += certificate_text(model);

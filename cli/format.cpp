@@ -37,7 +37,7 @@ std::string plural(Index value, const std::string& noun) {
   return fmt::format("{} {}{}", count(value), noun, value == 1 ? "" : "s");
 }
 
-std::string words(std::string_view name) {
+std::string as_words(std::string_view name) {
   std::string out(name);
   std::replace(out.begin(), out.end(), '_', ' ');
   return out;

@@ -19,7 +19,7 @@ std::string duration(double seconds);
 std::string plural(Index value, const std::string& noun);
 
 /// A name of the JSON as words: iteration_limit -> "iteration limit".
-std::string words(std::string_view name);
+std::string as_words(std::string_view name);
 
 /// Breaks a text into lines of at most 96 characters; those after the first are indented.
 std::string wrapped(const std::string& text, int indent);

@@ -17,7 +17,7 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
     throw InvalidArgument("solve is one system H a = y without a mean; leave `mean` out");
   const auto [scaling, rows] = scale(data, options.standardize);
   const auto problem = start_problem(options.method, data.schema, rows.x, rows.target());
-  SolveOutcome out;
+  SolveOutcome out{.problem = problem, .scaling = scaling};
   out.plan = planning::make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(),
                                  rows.x, options.method, PlanFor::solve);
   auto solved = solve_system(problem, rows, Matrix(rows.size(), 0), out.plan.system, progress);
