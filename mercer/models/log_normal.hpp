@@ -21,8 +21,8 @@ struct LogNormal {
   double log_density(double y) const;
   /// Continuous ranked probability score of y.
   double crps(double y) const;
-  /// Largest |mean - mean'| when mu' is within `bound` of mu: mean (exp(bound) - 1), and what
-  /// rounding adds.
+  /// Largest |mean - mean'| when mu' + sigma'^2 / 2 is within `bound` of mu + sigma^2 / 2:
+  /// mean (exp(bound) - 1), and what rounding adds.
   double mean_error(double bound) const;
 };
 

@@ -199,8 +199,9 @@ void Predictor::Impl::add_gaussian(Predictions& out) const {
     out.quantiles.col(j) = quantile(options.quantiles[static_cast<std::size_t>(j)]);
 }
 
-// y = exp(f + noise), f normal: sd_obs is that of log y until here. Approximate variances are taken
-// as they are: the bound of the mean is about the error of f.
+// y = exp(f + noise), f normal: sd_obs is that of log y until here. The mean depends on the
+// variance too, whose error counts where it is bounded: sd + d has the variance sd^2 + d (2 sd +
+// d). Approximate variances, whose error is measured, are taken as they are.
 void Predictor::Impl::add_log_normal(Predictions& out) const {
   const Index m = out.rows();
   const Vector log_sd = with_variance() ? out.sd_obs : Vector::Zero(m);
@@ -212,7 +213,10 @@ void Predictor::Impl::add_log_normal(Predictions& out) const {
   for (Index i = 0; i < m; ++i) {
     const LogNormal y{out.latent_mean(i, 0), log_sd(i)};
     out.mean(i) = y.mean();
-    out.mean_error_bound(i) = y.mean_error(out.error_bound(i, 0));
+    const double sd_error = with_variance() ? out.sd_error_bound.value_or(0.0) : 0.0;
+    const double sd = with_variance() ? out.latent_sd(i, 0) : 0.0;
+    out.mean_error_bound(i) =
+        y.mean_error(out.error_bound(i, 0) + sd_error * (sd + 0.5 * sd_error));
     if (!with_variance()) continue;
     out.noise_free_sd(i) = LogNormal{y.mu, out.latent_sd(i, 0)}.sd();
     out.sd_obs(i) = y.sd();
