@@ -112,22 +112,21 @@ std::string solve_text(const models::FitResult& result) {
 std::string not_converged_text(const FitRun& run) {
   const auto& result = run.result;
   const std::string stop(to_string(result.solve.stop));
-  const std::string kept = "the model was written all the same, as --keep-unconverged says";
-  if (result.model.problem.gaussian())
-    return fmt::format("the tolerance {} was not reached ({}): the relative residual is {}; {}",
-                       number(result.model.method.tolerance, 3), stop,
-                       number(result.model.certificate.relative_residual, 3),
-                       !run.model_path.empty()
-                           ? kept
-                           : "no model was written. Allow more --max-iterations, try another "
-                             "--preconditioner, or keep it with --keep-unconverged");
-  return fmt::format(
-      "the mode was not found to tolerance {} ({}): latent means may be off by {}; {}",
-      number(result.model.method.tolerance, 3), stop,
-      number(result.model.certificate.mean_error_bound, 3),
-      !run.model_path.empty() ? kept
-                              : "no model was written. Allow more --max-iterations, give a larger "
-                                "--tolerance, or keep it with --keep-unconverged");
+  const bool gaussian = result.model.problem.gaussian();
+  const auto& certificate = result.model.certificate;
+  const std::string what =
+      gaussian ? fmt::format("the tolerance {} was not reached ({}): the relative residual is {}",
+                             number(result.model.method.tolerance, 3), stop,
+                             number(certificate.relative_residual, 3))
+               : fmt::format(
+                     "the mode was not found to tolerance {} ({}): latent means may be off by "
+                     "{}",
+                     number(result.model.method.tolerance, 3), stop,
+                     number(certificate.mean_error_bound, 3));
+  if (!run.model_path.empty())
+    return what + "; the model was written all the same, as --keep-unconverged says";
+  return fmt::format("{}; no model was written. To mend it: {}; or keep it with --keep-unconverged",
+                     what, solve_advice(result.plan.system, gaussian));
 }
 
 }  // namespace
@@ -217,6 +216,7 @@ void tell_outcome(const FitCommand& command, const Arguments& arguments, const F
         plural(result.merged_rows, "row")));
   else if (result.model.problem.gaussian() && run.data.duplicate_inputs > 0 && command.fit.merge)
     console.note("rows with the same inputs are not merged where noise variances are given");
+  if (const auto text = unequal_scales(result.model); !text.empty()) console.note(text);
   if (const auto names = trend_left_out(result.model); !names.empty())
     console.note(fmt::format(
         "the linear trend does without {}: on these rows the constant and the other inputs say the "

@@ -7,6 +7,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/format.hpp"
+#include "cli/model_text.hpp"
 #include "cli/record.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/verbs.hpp"
@@ -96,6 +97,8 @@ int run_solve(const Words& words) {
 
   apply(run);
   planning::check(options.method);
+  if (options.method.solver == inference::kCholesky)
+    refuse_given(arguments, {"max_iterations"}, "a factorisation has no iterations");
   if (run.json && output == "-")
     throw InvalidArgument("--json and -o - both want standard output; name a file with -o");
   if (!output.empty()) check_output("--output", output, {flags.path});
@@ -107,12 +110,12 @@ int run_solve(const Words& words) {
   clear_progress_line();
   const bool converged = outcome.report.stop == StopReason::converged;
   if (!converged)
-    console.warn(fmt::format(
-        "the tolerance {} was not reached ({}): the relative residual is {}; {}allow more "
-        "--max-iterations, or try another --preconditioner",
-        number(outcome.plan.system.tolerance, 3), to_string(outcome.report.stop),
-        number(outcome.report.relative_residual, 3),
-        output.empty() ? "" : "the solution was not written; "));
+    console.warn(
+        fmt::format("the tolerance {} was not reached ({}): the relative residual is {}; {}{}",
+                    number(outcome.plan.system.tolerance, 3), to_string(outcome.report.stop),
+                    number(outcome.report.relative_residual, 3),
+                    output.empty() ? "" : "the solution was not written; ",
+                    solve_advice(outcome.plan.system, true)));
   if (!output.empty() && converged) write_solution(output, outcome.solution);
   if (run.json)
     print_json(solve_json(data, flags.path, arguments.record(), outcome));

@@ -76,6 +76,8 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
     choice.add(find_column(reader, *options.noise_column, "noise_column"), ColumnRole::noise);
   if (options.count_column)
     choice.add(find_column(reader, *options.count_column, "count_column"), ColumnRole::count);
+  if (options.fold_column)
+    choice.add(find_column(reader, *options.fold_column, "fold_column"), ColumnRole::fold);
   for (const auto& name : options.inputs)
     choice.add(find_column(reader, name, "inputs"), ColumnRole::input);
   if (options.inputs.empty())
@@ -83,12 +85,14 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
       if (choice.at(place) == nullptr) choice.add(place, ColumnRole::input);
   for (const auto& name : options.categorical) {
     Column* column = choice.at(find_column(reader, name, "categorical"));
-    if (column == nullptr || is_noise(column->role))
+    if (column == nullptr || is_noise(column->role) || column->role == ColumnRole::fold)
       throw InvalidArgument(fmt::format(
           "`categorical` names {}, which is neither an input nor the target", shown(name)));
     column->categorical = true;
   }
   auto columns = choice.take();
+  for (auto& column : columns)
+    column.categorical = column.categorical || column.role == ColumnRole::fold;
   auto& target = columns[0];
   if (options.text_target && !target.categorical) {
     target.categorical = reader.begins_with_text(target.place);

@@ -35,6 +35,8 @@ class ScoreKeeper {
   /// The same with intervals and densities that are not those of a normal distribution; crps is not
   /// known then.
   void add(ConstVectorView target, const SpreadPredictions& predictions);
+  /// What another has gathered.
+  void add(const ScoreKeeper& part);
   RegressionScores scores() const;
 
  private:
