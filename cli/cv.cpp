@@ -40,24 +40,37 @@ void check(const CvCommand& command, const Arguments& arguments) {
   if (!command.output.empty()) check_output("--output", command.output, {command.fit.data.path});
 }
 
+void tell_unconverged(const studies::CvResult& result, bool gaussian, const Console& console) {
+  if (result.all_rows && result.all_rows->solve.stop != StopReason::converged) {
+    console.warn(fmt::format(
+        "the fit to all rows did not reach its tolerance: its hyperparameters are used all the "
+        "same. {}",
+        solve_advice(result.all_rows->plan.system, gaussian, result.all_rows->solve.stop)));
+    return;
+  }
+  Index count = 0;
+  const studies::CvFold* first = nullptr;
+  for (const auto& fold : result.folds) {
+    if (fold.converged()) continue;
+    if (first == nullptr) first = &fold;
+    ++count;
+  }
+  if (first != nullptr)
+    console.warn(fmt::format(
+        "the tolerance was not reached in {}: their scores are those of approximate weights. {}",
+        plural(count, "fold"), solve_advice(first->system, gaussian, first->stop)));
+}
+
 // Said once of all folds, however many have it.
 void tell_folds(const studies::CvResult& result, bool gaussian, const Console& console) {
   std::map<std::string, Index> warnings;
-  Index unconverged = 0;
-  for (const auto& fold : result.folds) {
+  for (const auto& fold : result.folds)
     for (const auto& warning : fold.warnings) ++warnings[warning];
-    unconverged += fold.converged ? 0 : 1;
-  }
   for (const auto& [warning, folds] : warnings)
     console.warn(fmt::format("{} (in {})", warning, plural(folds, "fold")));
   if (result.all_rows)
     for (const auto& warning : result.all_rows->warnings) console.warn(warning);
-  if (!result.converged())
-    console.warn(fmt::format(
-        "the tolerance was not reached in {}: the scores are those of approximate weights; {}",
-        result.leave_one_out ? "the fit to all rows" : plural(unconverged, "fold"),
-        solve_advice(result.all_rows ? result.all_rows->plan.system : result.folds.front().system,
-                     gaussian)));
+  tell_unconverged(result, gaussian, console);
   if (result.interrupted)
     console.warn(result.leave_one_out
                      ? fmt::format("interrupted: {} of {} are predicted", count(result.rows_done),

@@ -78,7 +78,10 @@ std::string score_table(const studies::CvResult& result) {
 
 // The smallest and the largest value of each hyperparameter, in the units of the data.
 std::string parameters_text(const studies::CvResult& result) {
-  if (result.all_rows) return hyperparameters_text(result.all_rows->model);
+  if (result.all_rows) {
+    const auto& model = result.all_rows->model;
+    return hyperparameters_text(model.problem, model.scaling, model.schema);
+  }
   return "";
 }
 
@@ -87,7 +90,7 @@ Json fold_json(const studies::CvFold& fold) {
   json["scores"] = scores_json(fold.scores);
   json["hyperparameters"] = hyperparameters_json(*fold.problem, fold.scaling);
   json["variance"] = fold.variance;
-  json["converged"] = fold.converged;
+  json["converged"] = fold.converged();
   json["warnings"] = fold.warnings;
   put(json, "seconds", fold.seconds);
   return json;

@@ -37,6 +37,12 @@ std::string plural(Index value, const std::string& noun) {
   return fmt::format("{} {}{}", count(value), noun, value == 1 ? "" : "s");
 }
 
+std::string as_words(std::string_view name) {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '_', ' ');
+  return out;
+}
+
 std::string wrapped(const std::string& text, int indent) {
   constexpr std::size_t width = 96;
   std::string out;

@@ -57,7 +57,8 @@ std::string info_text(const std::string& path, const models::KernelMachine& mode
     text += fmt::format("Noise        known variances in {}\n", model.schema.noise_column);
   if (!model.schema.count_column.empty())
     text += fmt::format("Counts       {}\n", model.schema.count_column);
-  return text + hyperparameters_text(model) + certificate_text(model);
+  return text + hyperparameters_text(model.problem, model.scaling, model.schema) +
+         certificate_text(model);
 }
 
 }  // namespace

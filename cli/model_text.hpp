@@ -20,16 +20,20 @@ std::string model_text(const models::KernelMachine& model);
 /// "gaussian", "bernoulli-logit, 2 classes: 0, 1", "poisson".
 std::string likelihood_text(const models::KernelMachine& model);
 /// Signal, noise and lengthscales in the units of the data, with the names of the inputs.
-std::string hyperparameters_text(const models::KernelMachine& model);
+std::string hyperparameters_text(const inference::Problem& problem, const data::Scaling& scaling,
+                                 const data::Schema& schema);
 /// A sentence when inputs share a lengthscale that is not one number in their units; else nothing.
 std::string unequal_scales(const models::KernelMachine& model);
 /// Names of the inputs that a linear trend does without, because others say the same.
 std::vector<std::string> trend_left_out(const models::KernelMachine& model);
 /// Why such a model has no bound of its latent mean.
 std::string no_bound_reason(const models::KernelMachine& model);
+/// What a factorisation added to the noise, and that the certificate counts it.
+std::string jitter_text(double jitter);
 std::string certificate_text(const models::KernelMachine& model);
-/// What helps a solve of this kind that missed its tolerance: a factorisation has no iterations.
-std::string solve_advice(const inference::SystemChoice& system, bool gaussian);
+/// What helps a solve of this kind that ended so before its tolerance; a factorisation has no
+/// iterations. Begins a sentence that goes on with "or".
+std::string solve_advice(const inference::SystemChoice& system, bool gaussian, StopReason stop);
 
 /// Runs `body`; what mends a factorisation that fails in it is said for likelihoods without
 /// --noise.

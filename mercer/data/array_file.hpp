@@ -2,7 +2,7 @@
 //
 //   offset  bytes
 //   0       8      magic "MERCER\r\n"
-//   8       4      format version: 4 of models, 1 of checkpoints (a newer one is refused)
+//   8       4      format version: 5 of models, 1 of checkpoints (a newer one is refused)
 //   12      4      CRC-32 of bytes 16 .. end of the JSON header
 //   16      8      size of the whole file
 //   24      8      size of the JSON header

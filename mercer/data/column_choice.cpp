@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "mercer/core/error.hpp"
 #include "mercer/data/text.hpp"
@@ -28,6 +29,10 @@ class Choice {
   void add(Index place, ColumnRole role) {
     const auto& name = reader_.header()[static_cast<std::size_t>(place)];
     if (const Column* other = at(place)) refuse(name, *other, role);
+    if (const auto found = left_out_.find(place); found != left_out_.end())
+      throw InvalidArgument(
+          fmt::format("`inputs` and `{}` both name column {}; leave it out of one", found->second,
+                      shown(name)));
     columns_.emplace_back();
     columns_.back().name = name;
     columns_.back().place = place;
@@ -38,16 +43,32 @@ class Choice {
                                     [&](const Column& c) { return c.place == place; });
     return found == columns_.end() ? nullptr : &*found;
   }
+  /// No input; `option` says who left it out.
+  void leave_out(Index place, const char* option) {
+    const auto& name = reader_.header()[static_cast<std::size_t>(place)];
+    if (const Column* other = at(place))
+      throw InvalidArgument(fmt::format(
+          "column {} is the {}{}, and `{}` names it too; {}", shown(name), to_string(other->role),
+          by_default(*other) ? " (the last column, by default)" : "", option,
+          by_default(*other) ? "name the column to learn with `target`" : "give it one meaning"));
+    if (const auto [found, fresh] = left_out_.emplace(place, option);
+        !fresh && found->second != option)
+      throw InvalidArgument(fmt::format("`{}` and `{}` both name column {}; leave it out of one",
+                                        found->second, option, shown(name)));
+  }
+  bool left_out(Index place) const { return left_out_.contains(place); }
   std::vector<Column> take() { return std::move(columns_); }
 
  private:
+  bool by_default(const Column& column) const {
+    return column.role == ColumnRole::target && !target_named_;
+  }
   [[noreturn]] void refuse(const std::string& name, const Column& other, ColumnRole role) const {
     if (other.role == role)
       throw InvalidArgument(fmt::format("`inputs` names column {} twice", shown(name)));
-    const bool by_default = other.role == ColumnRole::target && !target_named_;
     throw InvalidArgument(
         fmt::format("column {} is both the {}{} and {}; {}", shown(name), to_string(other.role),
-                    by_default ? " (the last column, by default)" : "",
+                    by_default(other) ? " (the last column, by default)" : "",
                     role == ColumnRole::input ? "an input" : fmt::format("the {}", to_string(role)),
                     other.role == ColumnRole::target
                         ? "name another target with `target`, or another column there"
@@ -57,6 +78,7 @@ class Choice {
   const CsvReader& reader_;
   bool target_named_;
   std::vector<Column> columns_;
+  std::map<Index, std::string> left_out_;  // and the option that says so
 };
 
 }  // namespace
@@ -78,11 +100,15 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
     choice.add(find_column(reader, *options.count_column, "count_column"), ColumnRole::count);
   if (options.fold_column)
     choice.add(find_column(reader, *options.fold_column, "fold_column"), ColumnRole::fold);
+  if (options.id) choice.leave_out(find_column(reader, *options.id, "id"), "id");
+  for (const auto& name : options.exclude)
+    choice.leave_out(find_column(reader, name, "exclude"), "exclude");
   for (const auto& name : options.inputs)
     choice.add(find_column(reader, name, "inputs"), ColumnRole::input);
   if (options.inputs.empty())
     for (Index place = 0; place <= last; ++place)
-      if (choice.at(place) == nullptr) choice.add(place, ColumnRole::input);
+      if (choice.at(place) == nullptr && !choice.left_out(place))
+        choice.add(place, ColumnRole::input);
   for (const auto& name : options.categorical) {
     Column* column = choice.at(find_column(reader, name, "categorical"));
     if (column == nullptr || is_noise(column->role) || column->role == ColumnRole::fold)
@@ -93,6 +119,12 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
   auto columns = choice.take();
   for (auto& column : columns)
     column.categorical = column.categorical || column.role == ColumnRole::fold;
+  if (std::none_of(columns.begin(), columns.end(),
+                   [](const Column& c) { return c.role == ColumnRole::input; }))
+    throw DataError(fmt::format(
+        "{}: no column is left to learn from: the target is {}, and the options leave out the "
+        "others",
+        reader.name(), shown(columns[0].name)));
   auto& target = columns[0];
   if (options.text_target && !target.categorical) {
     target.categorical = reader.begins_with_text(target.place);

@@ -16,6 +16,8 @@ namespace mercer::data {
 namespace {
 
 constexpr std::size_t max_columns = 1'000'000;
+// Raw text in a block, after which it ends.
+constexpr std::size_t max_raw_bytes = std::size_t{1} << 24;
 
 std::string unquoted(std::string_view content, bool doubled_quotes) {
   std::string out;
@@ -66,6 +68,9 @@ void CsvReader::select(CsvSelection selection) {
   slots_.assign(header_.size(), 0);
   mark(selection.numeric, Kind::numeric);
   mark(selection.text, Kind::text);
+  raw_slots_.assign(selection.raw.empty() ? 0 : header_.size(), -1);
+  for (std::size_t slot = 0; slot < selection.raw.size(); ++slot)
+    raw_slots_.at(static_cast<std::size_t>(selection.raw[slot])) = static_cast<Index>(slot);
   selection_ = std::move(selection);
 }
 
@@ -77,8 +82,11 @@ bool CsvReader::next(CsvBlock& block, Index max_rows) {
   block.lines.clear();
   block.text.resize(selection_.text.size());
   for (auto& column : block.text) column.resize(static_cast<std::size_t>(max_rows));
+  block.raw.resize(selection_.raw.size());
+  for (auto& column : block.raw) column.resize(static_cast<std::size_t>(max_rows));
 
-  while (block.rows < max_rows && skip_to_row()) {
+  raw_bytes_ = 0;
+  while (block.rows < max_rows && raw_bytes_ < max_raw_bytes && skip_to_row()) {
     if (!parse_row(block)) {
       refill();
       continue;
@@ -89,7 +97,8 @@ bool CsvReader::next(CsvBlock& block, Index max_rows) {
   }
   info_.rows += block.rows;
   block.values.resize(static_cast<std::size_t>(block.rows) * width);
-  for (auto& column : block.text) column.resize(static_cast<std::size_t>(block.rows));
+  for (auto* columns : {&block.text, &block.raw})
+    for (auto& column : *columns) column.resize(static_cast<std::size_t>(block.rows));
   if (block.rows == 0 && info_.rows == 0)
     throw DataError(fmt::format("{}: there is a header but no row of data below it", name()));
   return block.rows > 0;
@@ -192,14 +201,17 @@ bool CsvReader::parse_row(CsvBlock& block) {
   Index column = 0;
   for (bool row_ends = false; !row_ends; ++column) {
     double value = 0;
+    const char* const start = p;
     if (column < columns && kinds_[static_cast<std::size_t>(column)] == Kind::numeric &&
         fast_number(p, value)) {
       out[slots_[static_cast<std::size_t>(column)]] = value;
+      take_raw(column, trim({start, static_cast<std::size_t>(p - start)}), false, block);
     } else {
       Field field;
       if (!scan_field(p, field)) return false;
       if (bad_.problem == Problem::none && column < columns && !take_cell(column, field, block))
         bad_.content = field.content;
+      if (column < columns) take_raw(column, field.content, field.doubled_quotes, block);
     }
     if (!end_of_field(p, row_ends)) return false;
   }
@@ -305,6 +317,15 @@ bool CsvReader::take_cell(Index column, const Field& field, CsvBlock& block) {
                  static_cast<std::size_t>(slots_[j])] = value;
   }
   return true;
+}
+
+void CsvReader::take_raw(Index column, std::string_view content, bool doubled_quotes,
+                         CsvBlock& block) {
+  const Index slot = raw_slots_.empty() ? -1 : raw_slots_[static_cast<std::size_t>(column)];
+  if (slot < 0) return;
+  block.raw[static_cast<std::size_t>(slot)][static_cast<std::size_t>(block.rows)] =
+      unquoted(content, doubled_quotes);
+  raw_bytes_ += content.size();
 }
 
 std::string CsvReader::place(Index line, const std::string& column) const {

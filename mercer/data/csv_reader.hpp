@@ -39,6 +39,8 @@ struct CsvInfo {
 struct CsvSelection {
   std::vector<Index> numeric;
   std::vector<Index> text;
+  /// Delivered as they stand in the file, whatever they hold; also columns of the other lists.
+  std::vector<Index> raw;
   /// What to do about text in a numeric column, told its name; ends the error message.
   std::function<std::string(const std::string& column)> hint;
 };
@@ -48,6 +50,7 @@ struct CsvBlock {
   Index rows = 0;
   std::vector<double> values;                  // row after row, one per numeric column
   std::vector<std::vector<std::string>> text;  // text[j][row]
+  std::vector<std::vector<std::string>> raw;   // raw[j][row], without quotes and blanks around
   std::vector<Index> lines;                    // 1-based line in the file where each row starts
 };
 
@@ -65,7 +68,7 @@ class CsvReader {
   void select(CsvSelection selection);
   /// Whether this column holds text in the first row, which is not consumed. Before next().
   bool begins_with_text(Index column);
-  /// Reads up to max_rows rows; false, with no rows, at the end.
+  /// Reads up to max_rows rows, fewer where raw text is long; false, with no rows, at the end.
   bool next(CsvBlock& block, Index max_rows);
 
   /// "file: line 5, column 'age': ..." for errors about a delivered cell.
@@ -101,6 +104,7 @@ class CsvReader {
   bool scan_field(const char*& p, Field& field);
   bool scan_quoted(const char*& p, Field& field);
   bool take_cell(Index column, const Field& field, CsvBlock& block);
+  void take_raw(Index column, std::string_view content, bool doubled_quotes, CsvBlock& block);
   bool end_of_field(const char*& p, bool& row_ends) const;
   void refill();
   [[noreturn]] void report(const BadCell& bad) const;
@@ -113,8 +117,10 @@ class CsvReader {
   CsvInfo info_;
   std::vector<std::string> header_;
   CsvSelection selection_;
-  std::vector<Kind> kinds_;   // per column
-  std::vector<Index> slots_;  // per column: place among the numeric, or among the text columns
+  std::vector<Kind> kinds_;       // per column
+  std::vector<Index> slots_;      // per column: place among the numeric, or among the text columns
+  std::vector<Index> raw_slots_;  // per column: place among the raw ones, -1: none; empty: no raw
+  std::size_t raw_bytes_ = 0;     // of the block being read
 
   std::vector<char> buffer_;
   std::size_t position_ = 0;  // of the next row in the buffer

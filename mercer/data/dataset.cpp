@@ -218,6 +218,7 @@ void Loader::settle_schema() {
   offsets_.assign(width, -1);
   Schema& schema = dataset_.schema;
   schema.target = columns_[0].name;
+  schema.id_column = options_.id.value_or("");
   schema.generated_header = reader_.info().generated_header;
   Index dimension = 0;
   for (std::size_t j = 0; j < width; ++j) {

@@ -23,6 +23,8 @@ namespace mercer::data {
 struct DataOptions {
   std::optional<std::string> target;        // default: the last column
   std::vector<std::string> inputs;          // default: all others
+  std::vector<std::string> exclude;         // no inputs
+  std::optional<std::string> id;            // names the rows: no input, kept in the schema
   std::optional<std::string> noise_column;  // known noise variances, in squared target units
   std::optional<std::string> count_column;  // observations that each row is the mean of
   std::optional<std::string> fold_column;   // the fold of each row, any values
@@ -38,7 +40,10 @@ template <class Visitor>
 void visit_fields(DataOptions& o, Visitor&& field) {
   field({"target", "NAME", "column to learn", "the last one"}, o.target, Any{});
   field({"inputs", "A,B,C", "columns to learn from", "all others"}, o.inputs, Any{});
-  field({"categorical", "NAME", "text column to code one-hot; may be repeated", "none"},
+  field({"exclude", "A,B", "columns to leave out of the inputs", "none"}, o.exclude, Any{});
+  field({"id", "NAME", "column that names the rows: not an input, and predict copies it", "none"},
+        o.id, Any{});
+  field({"categorical", "A,B", "text columns to code one-hot; may be repeated", "none"},
         o.categorical, Any{});
   field({"drop_missing", "", "leave out rows with a missing input instead of refusing"},
         o.drop_missing, Any{});

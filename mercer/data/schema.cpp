@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -53,6 +54,24 @@ std::vector<std::string> levels_member(const json& object, const char* key) {
   return levels;
 }
 
+/// What a missing cell is read as: a number, or one of the levels.
+void read_fill(const json& item, InputColumn& column) {
+  if (!item.contains("fill")) return;
+  const json& fill = item.at("fill");
+  const auto bad = [&] {
+    return ModelFileError(
+        fmt::format("schema: 'fill' of column {} is not one of its values", shown(column.name)));
+  };
+  if (column.categorical) {
+    if (!fill.is_string()) throw bad();
+    column.fill_level = fill.get<std::string>();
+    if (level_index(column.levels, column.fill_level) < 0) throw bad();
+  } else {
+    if (!fill.is_number() || !(std::abs(fill.get<double>()) <= largest_value)) throw bad();
+    column.fill = fill.get<double>();
+  }
+}
+
 void check_names(const Schema& schema) {
   if (schema.inputs.empty()) throw ModelFileError("schema: there is no input column");
   std::unordered_set<std::string_view> seen = {schema.target};
@@ -63,6 +82,7 @@ void check_names(const Schema& schema) {
   for (const auto& column : schema.inputs) add(column.name);
   add(schema.noise_column);
   add(schema.count_column);
+  add(schema.id_column);
 }
 
 }  // namespace
@@ -77,6 +97,7 @@ std::vector<std::string> Schema::encoded_names() const {
   std::vector<std::string> names;
   for (const auto& column : inputs) {
     if (!column.categorical) names.push_back(column.name);
+    if (column.missing_input) names.push_back(column.name + "=missing");
     for (const auto& level : column.levels) names.push_back(column.name + "=" + level);
   }
   return names;
@@ -92,6 +113,10 @@ void to_json(json& out, const Schema& schema) {
   for (const auto& column : schema.inputs) {
     json item = {{"name", column.name}};
     if (column.categorical) item["levels"] = column.levels;
+    if (column.date) item["date"] = true;
+    if (column.fill) item["fill"] = *column.fill;
+    if (!column.fill_level.empty()) item["fill"] = column.fill_level;
+    if (column.missing_input) item["missing_input"] = true;
     inputs.push_back(std::move(item));
   }
   out = {{"inputs", std::move(inputs)},
@@ -101,6 +126,7 @@ void to_json(json& out, const Schema& schema) {
          {"generated_header", schema.generated_header}};
   if (!schema.noise_column.empty()) out["noise_column"] = schema.noise_column;
   if (!schema.count_column.empty()) out["count_column"] = schema.count_column;
+  if (!schema.id_column.empty()) out["id_column"] = schema.id_column;
 }
 
 void from_json(const json& in, Schema& schema) {
@@ -111,6 +137,7 @@ void from_json(const json& in, Schema& schema) {
   result.generated_header = flag_member(in, "generated_header");
   if (in.contains("noise_column")) result.noise_column = text_member(in, "noise_column");
   if (in.contains("count_column")) result.count_column = text_member(in, "count_column");
+  if (in.contains("id_column")) result.id_column = text_member(in, "id_column");
   const json& inputs = member(in, "inputs");
   if (!inputs.is_array()) throw ModelFileError("schema: 'inputs' is not a list");
   for (const json& item : inputs) {
@@ -120,6 +147,14 @@ void from_json(const json& in, Schema& schema) {
     if (column.categorical) column.levels = levels_member(item, "levels");
     if (column.categorical && column.levels.empty())
       throw ModelFileError(fmt::format("schema: column {} has no levels", shown(column.name)));
+    column.date = item.contains("date") && flag_member(item, "date");
+    column.missing_input = item.contains("missing_input") && flag_member(item, "missing_input");
+    read_fill(item, column);
+    if (column.categorical && (column.date || column.missing_input))
+      throw ModelFileError(
+          fmt::format("schema: column {} holds both texts and numbers", shown(column.name)));
+    if (column.missing_input && !column.fill)
+      throw ModelFileError(fmt::format("schema: column {} has no 'fill'", shown(column.name)));
     result.inputs.push_back(std::move(column));
   }
   check_names(result);

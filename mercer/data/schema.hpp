@@ -3,6 +3,7 @@
 // read other files by column name.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,13 +16,21 @@ namespace mercer::data {
 /// Larger values are refused: differences of two of them overflow.
 inline constexpr double largest_value = 1e300;
 
-/// A raw column. Numeric: one encoded input. Categorical: one 0/1 input per level (one-hot).
+/// A raw column. Numeric: one encoded input. Categorical: one 0/1 input per level (one-hot). A date
+/// is a number: days since 1970-01-01.
 struct InputColumn {
   std::string name;
   bool categorical = false;
-  std::vector<std::string> levels;  // sorted, of categorical columns
+  std::vector<std::string> levels = {};  // sorted, of categorical columns
+  bool date = false;
+  std::optional<double> fill = {};  // what a missing number is read as; unset: it is refused
+  std::string fill_level = {};      // the same of a categorical column; "": it is refused
+  bool missing_input = false;       // a number: a second input, 1 where the cell was missing
 
-  Index width() const { return categorical ? static_cast<Index>(levels.size()) : 1; }
+  Index width() const {
+    return categorical ? static_cast<Index>(levels.size()) : missing_input ? 2 : 1;
+  }
+  bool fills() const { return categorical ? !fill_level.empty() : fill.has_value(); }
   bool operator==(const InputColumn&) const = default;
 };
 
@@ -31,11 +40,12 @@ struct Schema {
   std::vector<std::string> target_levels;  // sorted; level j is coded as j; empty: numeric target
   std::vector<std::string> dropped_constant;  // columns left out because they had one value only
   std::string noise_column, count_column;     // see noise_columns.hpp; empty: there is none
-  bool generated_header = false;              // the file had no header; names are x1 .., y
+  std::string id_column;          // names the rows, and is no input; empty: there is none
+  bool generated_header = false;  // the file had no header; names are x1 .., y
 
   /// Encoded inputs: d.
   Index dimension() const;
-  /// One name per encoded input: "age", "colour=red".
+  /// One name per encoded input: "age", "colour=red", "age=missing".
   std::vector<std::string> encoded_names() const;
   bool operator==(const Schema&) const = default;
 };

@@ -20,7 +20,7 @@ kernels::InputNames input_names(const data::Schema& schema) {
   Index place = 0;
   for (const auto& column : schema.inputs)
     for (Index level = 0; level < column.width(); ++level, ++place)
-      if (column.categorical)
+      if (column.categorical || level > 0)
         out.entries.push_back({encoded[static_cast<std::size_t>(place)], place, 1});
   return out;
 }

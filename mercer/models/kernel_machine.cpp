@@ -1,4 +1,4 @@
-// A model as an array file of format version 4: see array_file.hpp for the container.
+// A model as an array file of format version 5: see array_file.hpp for the container.
 #include "mercer/models/kernel_machine.hpp"
 
 #include <fmt/format.h>
@@ -24,11 +24,9 @@ const char* task_of(const KernelMachine& model) {
 }
 
 nlohmann::json to_json(const Certificate& c) {
-  return {{"mean_error_bound", c.mean_error_bound},
-          {"relative_residual", c.relative_residual},
-          {"residual_norm", c.residual_norm},
-          {"trend_defect", c.trend_defect},
-          {"trend_residual", c.trend_residual}};
+  return {{"mean_error_bound", c.mean_error_bound}, {"relative_residual", c.relative_residual},
+          {"residual_norm", c.residual_norm},       {"trend_defect", c.trend_defect},
+          {"trend_residual", c.trend_residual},     {"jitter", c.jitter}};
 }
 
 // The record is a text, so that the header needs no JSON library.
@@ -45,7 +43,9 @@ Certificate certificate_from(const nlohmann::json& json) {
   c.residual_norm = json.at("residual_norm").get<double>();
   c.trend_defect = json.at("trend_defect").get<double>();
   c.trend_residual = json.at("trend_residual").get<double>();
+  c.jitter = json.value("jitter", 0.0);  // files of earlier programs do not have it
   if (!(c.trend_residual >= 0)) throw ModelFileError("a residual is negative");
+  if (!(c.jitter >= 0)) throw ModelFileError("its jitter is negative");
   return c;
 }
 
@@ -130,6 +130,10 @@ void read_functions(data::ArrayFile& file, KernelMachine& model) {
 }
 
 KernelMachine model_from_file(data::ArrayFile file) {
+  // The number in front of the header is under no checksum; from version 5 on it is here, too.
+  const std::uint32_t format = file.header.value("format", std::min(file.version, 4U));
+  if (format != file.version)
+    throw ModelFileError("its format version does not agree with its header");
   if (file.version < kModelVersion) file = upgraded(std::move(file));
   const auto& header = file.header;
   KernelMachine model;
@@ -211,6 +215,7 @@ void KernelMachine::save(const std::string& path) const {
   file.version = kModelVersion;
   file.header = {
       {"kind", "model"},
+      {"format", kModelVersion},
       {"mercer", version()},
       {"task", task_of(*this)},
       {"n", x.rows()},

@@ -59,7 +59,7 @@ void upgrade_likelihood(data::ArrayFile& file) {
 data::ArrayFile upgraded(data::ArrayFile old) {
   if (old.version < 3)
     upgrade_regression(old);
-  else
+  else if (old.version == 3)
     upgrade_likelihood(old);
   old.version = kModelVersion;
   return old;

@@ -297,7 +297,7 @@ void take(Way& w, Plan& plan) {
 
 void plan_training(const inference::Problem& problem, double noise,
                    const inference::Observations& rows, const MethodOptions& method,
-                   const TrainOptions& train, Plan& plan) {
+                   const TrainOptions& train, double bytes_after, Plan& plan) {
   if (training::trainers().contains(train.train))
     if (const auto why = training::trainers().find(train.train).refusal(problem);
         !why.empty() && !exact_allowed(train))
@@ -333,7 +333,7 @@ void plan_training(const inference::Problem& problem, double noise,
   std::vector<PlanRow> table;
   table.reserve(ways.size());
   for (const auto& w : ways) table.push_back(w.row);
-  if (chosen == ways.end()) refuse(plan, table, "learning", method);
+  if (chosen == ways.end()) refuse(plan, table, "learning", method, bytes_after);
   plan.rows.insert(plan.rows.begin(), table.begin(), table.end());
 }
 

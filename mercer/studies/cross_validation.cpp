@@ -200,7 +200,7 @@ void run_folds(const data::Dataset& data, const CvOptions& options, const Folds&
       fold.problem = fit.model.problem;
       fold.scaling = fit.model.scaling;
       fold.system = fit.plan.system;
-      fold.converged = fit.solve.stop == StopReason::converged;
+      fold.stop = fit.solve.stop;
       fold.warnings = std::move(fit.warnings);
       const models::Predictor predictor(std::move(fit.model), predict_options(options, fold.rows));
       fold.variance = predictor.plan().variance;
@@ -322,7 +322,7 @@ void leave_one_out(const data::Dataset& data, const CvOptions& options,
 
 bool CvResult::converged() const {
   return (!all_rows || all_rows->solve.stop == StopReason::converged) &&
-         std::all_of(folds.begin(), folds.end(), [](const CvFold& f) { return f.converged; });
+         std::all_of(folds.begin(), folds.end(), [](const CvFold& f) { return f.converged(); });
 }
 
 Index number_of_folds(const std::string& folds) {

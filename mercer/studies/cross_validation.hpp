@@ -48,9 +48,11 @@ struct CvFold {
   data::Scaling scaling;                      // the scale that they are on
   inference::SystemChoice system;             // how its weights were found
   std::string variance;                       // and the variances
-  bool converged = true;
+  StopReason stop = StopReason::converged;
   std::vector<std::string> warnings;
   double seconds = 0;
+
+  bool converged() const { return stop == StopReason::converged; }
 };
 
 /// What the other folds say of every row, in the units of the target.

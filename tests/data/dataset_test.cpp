@@ -164,6 +164,29 @@ TEST(Dataset, WrongOptionsAreNamed) {
   failure<InvalidArgument>(text, {.max_levels = 0});
 }
 
+TEST(Dataset, ColumnsLeftOutAndIds) {
+  const std::string text = "no,a,b,y,note\nu,1,2,3,x\nv,2,3,4,y\n";
+  const auto data = load(text, {.target = "y", .exclude = {"note"}, .id = "no"});
+  EXPECT_EQ(data.schema.encoded_names(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(data.schema.id_column, "no");
+  expect_contains(failure(text, {.exclude = {"notte"}}), {"`exclude`", "did you mean 'note'?"});
+  expect_contains(failure(text, {.id = "nno"}), {"`id`", "'nno'", "The columns are"});
+  const auto contradiction = [&](const DataOptions& options) {
+    return failure<InvalidArgument>(text, options);
+  };
+  expect_contains(contradiction({.inputs = {"a", "b"}, .exclude = {"b"}}),
+                  {"`inputs` and `exclude` both name column 'b'"});
+  expect_contains(contradiction({.exclude = {"note"}}),
+                  {"'note' is the target (the last column, by default)", "`exclude`", "`target`"});
+  expect_contains(contradiction({.target = "y", .exclude = {"no"}, .id = "no"}),
+                  {"`id` and `exclude` both name column 'no'"});
+  expect_contains(contradiction({.target = "y", .id = "y"}), {"'y' is the target, and `id`"});
+  expect_contains(contradiction({.target = "y", .exclude = {"a"}, .categorical = {"a"}}),
+                  {"'a'", "neither"});
+  expect_contains(failure(text, {.target = "y", .exclude = {"no", "a", "b", "note"}}),
+                  {"no column is left"});
+}
+
 TEST(Dataset, NoiseAndCountsAreReadAndAreNoInputs) {
   auto reader = csv("a,e,n,y\n1,0.5,2,3\n2,0,1,4\n3,1,7,\n");
   const auto data = read_dataset(reader, {.noise_column = "e", .count_column = "n"});

@@ -15,6 +15,13 @@ using testing::message_of;
 Schema example() {
   Schema schema;
   schema.inputs = {{"age", false, {}}, {"colour", true, {"blue", "red"}}};
+  schema.inputs[0].date = true;
+  schema.inputs[0].fill = 40.5;
+  schema.inputs[0].missing_input = true;
+  schema.inputs[1].fill_level = "red";
+  schema.noise_column = "variance";
+  schema.count_column = "times";
+  schema.id_column = "number";
   schema.target = "y";
   schema.target_levels = {"no", "yes"};
   schema.dropped_constant = {"zero"};
@@ -23,9 +30,9 @@ Schema example() {
 }
 
 TEST(Schema, EncodesOneNamePerInput) {
-  EXPECT_EQ(example().dimension(), 3);
+  EXPECT_EQ(example().dimension(), 4);
   EXPECT_EQ(example().encoded_names(),
-            (std::vector<std::string>{"age", "colour=blue", "colour=red"}));
+            (std::vector<std::string>{"age", "age=missing", "colour=blue", "colour=red"}));
   EXPECT_EQ(level_index({"a", "c"}, "c"), 1);
   EXPECT_EQ(level_index({"a", "c"}, "b"), -1);
 }
@@ -43,7 +50,10 @@ TEST(Schema, HostileJsonIsRefused) {
   for (const auto& [key, value] : good.items()) {
     json bad = good;
     bad.erase(key);
-    expect_contains(refused(bad), {"schema", key.c_str()});
+    if (key == "noise_column" || key == "count_column" || key == "id_column")
+      EXPECT_NE(bad.get<Schema>(), example());  // files without it are older
+    else
+      expect_contains(refused(bad), {"schema", key.c_str()});
     for (const json& wrong : {json(nullptr), json(1.5), json::array({1}), json::object(), json(""),
                               json::array({json::array()})}) {
       bad[key] = wrong;
@@ -64,6 +74,24 @@ TEST(Schema, HostileJsonIsRefused) {
   expect_contains(refused(bad), {"repeats"});
   bad["inputs"][1]["levels"] = json::array();
   expect_contains(refused(bad), {"'colour' has no levels"});
+  const auto with = [&](int column, const char* key, const json& value) {
+    json changed = good;
+    changed["inputs"][column][key] = value;
+    return refused(changed);
+  };
+  for (const json& value : {json("a"), json(nullptr), json(1e301), json::array()})
+    expect_contains(with(0, "fill", value), {"'fill' of column 'age'"});
+  for (const json& value : {json("green"), json(1.5), json("")})
+    expect_contains(with(1, "fill", value), {"'fill' of column 'colour'"});
+  expect_contains(with(0, "date", 1), {"'date'"});
+  expect_contains(with(1, "date", true), {"'colour' holds both"});
+  expect_contains(with(1, "missing_input", true), {"'colour' holds both"});
+  bad = good;
+  bad["inputs"][0].erase("fill");
+  expect_contains(refused(bad), {"'age' has no 'fill'"});
+  bad = good;
+  bad["id_column"] = "age";
+  expect_contains(refused(bad), {"'age' is there twice"});
 }
 
 }  // namespace schema_test

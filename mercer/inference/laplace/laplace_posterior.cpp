@@ -99,6 +99,7 @@ Posterior laplace_posterior(const Problem& problem, const Observations& rows,
   out.solve.iterations = mode.iterations;
   out.solve.matvecs = mode.matvecs;
   out.newton_steps = mode.steps;
+  out.newton_decrement = mode.decrement;
   out.halvings = mode.halvings;
   out.preconditioner = found.system->preconditioner_report();
   if (request.with_evidence) out.evidence = evidence_of(found, seed, progress);

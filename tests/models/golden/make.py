@@ -1,6 +1,7 @@
 """Fits small models of every kind and keeps their predictions: make.py PROGRAM FOLDER.
 
-The files beside this script were made by the last program that wrote the format versions 1 to 3. Do not make them again:
+The files beside this script were made by the last program that wrote the format versions 1 to 3, and those called
+format-4-* by the last one that wrote version 4. Do not make them again:
 they are what tests/cli/golden_cases.py holds every later program to.
 """
 
