@@ -120,7 +120,7 @@ Json likelihood_json(const inference::LikelihoodValue& likelihood,
   json["gradient"] = likelihood.gradient.size() > 0 ? std::move(gradient) : Json(nullptr);
   if (likelihood.gradient.size() == 0)
     json["gradient_reason"] = likelihood.method == "cholesky"
-                                  ? "not computed at the end of learning"
+                                  ? "not asked for (`gradient`)"
                                   : "known by Cholesky only";
   return json;
 }

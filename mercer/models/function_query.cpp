@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/inference/inference.hpp"
@@ -96,7 +97,7 @@ Matrix FunctionQuery::solve(ConstMatrixView b, MatrixView u, std::int64_t& matve
         "use `solver=cholesky`, a looser `tolerance`, or {}",
         approximate() ? "exact variances that measure the error of the others were"
                       : "variances were",
-        tolerance, to_string(report.stop), report.iterations, report.relative_residual,
+        tolerance, to_string(report.stop), count_text(report.iterations), report.relative_residual,
         approximate() ? "`check_rows=0`" : "`variance=vecchia` or none"));
   return r;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/adaptive.hpp"
@@ -405,7 +406,7 @@ void refuse(const Plan& plan, const std::vector<PlanRow>& rows, const std::strin
   const double needed = plan.base_bytes + std::max(least->bytes, bytes_after);
   throw DoesNotFit(fmt::format(
       "{} of {} rows does not fit into {}; the smallest is {} ({}){}, so `memory={:.0f}M` would do",
-      what, plan.n, format_bytes(plan.budget_bytes), least->method,
+      what, count_text(plan.n), format_bytes(plan.budget_bytes), least->method,
       format_bytes(plan.base_bytes + least->bytes),
       bytes_after > least->bytes
           ? fmt::format(", and the solve after it needs {}", format_bytes(needed))

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
@@ -147,13 +148,14 @@ class Comparison {
     const double bytes = inference::operator_bytes(n, result_.d, 1, op_, precision_);
     if (base + bytes > budget_ && op_ != operators::default_operator().name)
       throw DoesNotFit(fmt::format("`operator={}` takes {} for {} rows, but `memory` leaves {}",
-                                   op_, format_bytes(bytes), n, format_bytes(budget_ - base)));
+                                   op_, format_bytes(bytes), count_text(n),
+                                   format_bytes(budget_ - base)));
     in_use_ = base + bytes + krylov::default_solver().bytes(n, 1, true);
     if (in_use_ > budget_)
       throw DoesNotFit(
           fmt::format("a comparison on {} rows needs {} at least, but `memory` is {}; "
                       "allow more, or take fewer `rows`",
-                      n, format_bytes(in_use_), format_bytes(budget_)));
+                      count_text(n), format_bytes(in_use_), format_bytes(budget_)));
     result_.op = op_;
     result_.precision = to_string(precision_);
     const double product = inference::product_seconds(speeds_, n, op_, precision_, 1);

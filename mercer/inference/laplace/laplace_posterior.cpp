@@ -72,10 +72,11 @@ FoundMode find_posterior_mode(const Problem& problem, const Observations& rows,
   out.system = make_laplace_system(problem, rows.x, choice);
   out.mode =
       find_mode(problem, rows, *out.system, std::move(start), options, [&](const Iteration& it) {
-        return progress ? progress({"solve", -1,
-                                    fmt::format("Newton step {}, {:.1e}, to fall below {:.1e}",
-                                                it.number, it.value, it.target)})
-                        : Action::proceed;
+        return progress
+                   ? progress({"solve", -1,
+                               fmt::format("Newton step {}, error {:.1e} (to fall below {:.1e})",
+                                           it.number, it.value, it.target)})
+                   : Action::proceed;
       });
   if (out.mode.stop == StopReason::interrupted)
     throw Interrupted("interrupted while the mode was being found");
