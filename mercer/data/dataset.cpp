@@ -100,6 +100,9 @@ bool Loader::take_row(const CsvBlock& block, Index row, std::vector<double>& pie
   for (std::size_t j = 0; j < columns_.size(); ++j) {
     const Column& column = columns_[j];
     if (is_noise(column.role)) continue;
+    if (column.role == ColumnRole::fold && text(column).empty())
+      throw DataError(fmt::format("{}: the value is missing; every row needs the name of its fold",
+                                  reader_.place(block.lines[r], column.name)));
     if (column.categorical ? !text(column).empty() : !std::isnan(number(column))) continue;
     if (j == 0) {
       ++dataset_.rows_missing_target;
@@ -130,6 +133,7 @@ bool Loader::take_row(const CsvBlock& block, Index row, std::vector<double>& pie
     column.high = std::max(column.high, value);
     piece.push_back(value);
   }
+  dataset_.row_numbers.push_back(reader_.info().rows - block.rows + row + 1);
   return true;
 }
 
@@ -140,7 +144,8 @@ double Loader::code_of(Column& column, const std::string& text, Index line) {
     if (!is_utf8(text))
       throw DataError(fmt::format("{}: {} is not UTF-8; convert the file to UTF-8",
                                   reader_.place(line, column.name), shown(text)));
-    if (static_cast<Index>(column.levels.size()) == options_.max_levels)
+    if (static_cast<Index>(column.levels.size()) == options_.max_levels &&
+        column.role != ColumnRole::fold)
       throw DataError(fmt::format(
           "{}: the column has more than {} different values, too many for a category; "
           "{}",
@@ -230,6 +235,7 @@ void Loader::settle_schema() {
     if (column.categorical) sort_levels(column, ranks_[j]);
     if (column.role == ColumnRole::noise) schema.noise_column = column.name;
     if (column.role == ColumnRole::count) schema.count_column = column.name;
+    if (column.role == ColumnRole::fold) dataset_.fold_names = column.levels;
     if (column.role != ColumnRole::input || column.constant()) continue;
     schema.inputs.push_back({column.name, column.categorical, column.levels});
     offsets_[j] = dimension;
@@ -247,6 +253,7 @@ void Loader::assemble() {
   dataset_.target.resize(rows_);
   dataset_.noise.variance.resize(schema.noise_column.empty() ? 0 : rows_);
   dataset_.noise.count.resize(schema.count_column.empty() ? 0 : rows_);
+  dataset_.fold.resize(dataset_.fold_names.empty() ? 0 : static_cast<std::size_t>(rows_));
   Index first = 0;
   for (auto& piece : pieces_) {
     const auto count = static_cast<Index>(piece.size() / width);
@@ -256,7 +263,9 @@ void Loader::assemble() {
       for (Index i = 0; i < count; ++i) {
         const double value = piece[static_cast<std::size_t>(i) * width + j];
         const Index rank = column.categorical ? ranks_[j][static_cast<std::size_t>(value)] : 0;
-        if (column.role == ColumnRole::input)
+        if (column.role == ColumnRole::fold)
+          dataset_.fold[static_cast<std::size_t>(first + i)] = rank;
+        else if (column.role == ColumnRole::input)
           dataset_.inputs(first + i, offsets_[j] + rank) = column.categorical ? 1.0 : value;
         else
           values_of(column.role)[first + i] =
@@ -397,6 +406,7 @@ Dataset make_dataset(Matrix inputs, Vector target, std::vector<std::string> name
   data.inputs = std::move(inputs);
   data.target = std::move(target);
   data.rows_read = data.size();
+  for (Index i = 1; i <= data.size(); ++i) data.row_numbers.push_back(i);
   data.schema.target.assign(1, 'y');
   drop_constant_columns(data, names);
   finish(data, standardize);
@@ -409,6 +419,12 @@ Dataset take_rows(const Dataset& all, std::span<const Index> rows, bool standard
   part.inputs = take_rows(ConstMatrixView(all.inputs), rows);
   part.target = take_rows(ConstVectorView(all.target), rows);
   part.noise = take_rows(all.noise, rows);
+  for (const Index row : rows) {
+    const auto from = static_cast<std::size_t>(row);
+    if (from < all.row_numbers.size()) part.row_numbers.push_back(all.row_numbers[from]);
+    if (from < all.fold.size()) part.fold.push_back(all.fold[from]);
+  }
+  part.fold_names = all.fold_names;
   part.schema = all.schema;
   part.rows_read = all.rows_read;
   part.rows_missing_target = all.rows_missing_target;

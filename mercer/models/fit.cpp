@@ -111,13 +111,10 @@ training::StepObserver watcher(const data::Dataset& data, const FitOptions& opti
   };
 }
 
-}  // namespace
-
-FitResult fit(const data::Dataset& data, const FitOptions& options,
-              const ProgressCallback& callback, const Validation* validation) {
+FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options,
+                 const ProgressCallback& callback, const Validation* validation) {
   const ObservedCall call(callback);
   const Timer timer;
-  auto task = make_task(data, options);
   FitResult result;
   result.plan = plan_task(task, options);
   result.warnings = task.warnings;
@@ -167,6 +164,19 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   result.model.record = fit_record(data, options, result).dump();
   result.seconds = timer.seconds();
   return result;
+}
+
+}  // namespace
+
+FitResult fit(const data::Dataset& data, const FitOptions& options,
+              const ProgressCallback& progress, const Validation* validation) {
+  return fit_to(make_task(data, options), data, options, progress, validation);
+}
+
+FitResult refit(const KernelMachine& learned, const data::Dataset& data, FitOptions options,
+                const ProgressCallback& progress) {
+  options.train.train = "none";
+  return fit_to(make_task(data, options, &learned), data, options, progress, nullptr);
 }
 
 Plan plan_fit(const data::Dataset& data, const FitOptions& options) {
