@@ -64,7 +64,8 @@ const std::vector<OptionTable>& option_tables() {
         table<FitCommand>(
             "fit", "`fit`; `--task` and `--likelihood` also `cv` and `plan`, `--method` also `cv`"),
         table<models::PredictOptions>(
-            "Predictions", "`predict`; but for solver, tolerance and samples also `evaluate`"),
+            "Predictions",
+            "`predict`; but for solver, tolerance, samples and quantiles also `evaluate`"),
         table<PredictCommand>("predict", "`predict`; `--seed` also `evaluate`"),
         table<CvCommand>("cv", "`cv`"),
         table<SolveCommand>("solve", "`solve`"),

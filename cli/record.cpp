@@ -49,6 +49,7 @@ Json data_json(const data::Dataset& data, const std::string& path) {
           {"dropped_constant", data.schema.dropped_constant},
           {"inputs", data.schema.encoded_names()},
           {"target", data.schema.target},
+          {"log_target", data.schema.log_target},
           {"noise_column", data.schema.noise_column},
           {"count_column", data.schema.count_column},
           {"messages", data.messages}};
@@ -145,7 +146,9 @@ Json certificate_json(const models::KernelMachine& model) {
   } else {
     put(json, "residual", c.residual.maxCoeff());
   }
-  json["of"] = gaussian ? "the mean" : "the latent mean, against the exact mode";
+  json["of"] = model.schema.log_target ? "the mean of " + model.schema.learned_name()
+               : gaussian              ? std::string("the mean")
+                                       : "the latent mean, against the exact mode";
   return json;
 }
 
@@ -159,6 +162,7 @@ void put_model(Json& json, const models::KernelMachine& model) {
   json["kernel"] = model.problem.kernel.text();
   json["mean"] = std::string(to_string(model.problem.mean));
   json["trend_left_out"] = trend_left_out(model);
+  json["log_target"] = model.schema.log_target;
 }
 
 void put_method(Json& json, const models::Plan& plan, const preconditioners::BuildReport& built) {

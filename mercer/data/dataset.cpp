@@ -126,6 +126,9 @@ bool Loader::take_row(const CsvBlock& block, Index row, std::vector<double>& pie
     if (std::abs(value) > largest_value)
       throw DataError(fmt::format("{}: {} is too large to work with; use other units",
                                   reader_.place(block.lines[r], column.name), value));
+    if (options_.log_target && column.role == ColumnRole::target && !column.categorical)
+      if (const auto why = log_fault(value); !why.empty())
+        throw DataError(fmt::format("{}: {}", reader_.place(block.lines[r], column.name), why));
     column.low = std::min(column.low, value);
     column.high = std::max(column.high, value);
     piece.push_back(value);
@@ -180,6 +183,11 @@ void Loader::settle_target() {
 /// Enough rows, a target that varies, an input that varies; the message names what is wrong.
 void Loader::check_columns() {
   const Column& target = columns_[0];
+  if (options_.log_target && target.categorical)
+    throw DataError(
+        fmt::format("{}: the target {} holds text, of which there is no logarithm; leave "
+                    "`log_target` out, or name a numeric column with `target`",
+                    reader_.name(), shown(target.name)));
   if (rows_ < 2)
     throw DataError(fmt::format(
         "{}: {} of {} can be used (missing target: {}, missing input: {}); at least 2 are needed",
@@ -218,6 +226,7 @@ void Loader::settle_schema() {
   offsets_.assign(width, -1);
   Schema& schema = dataset_.schema;
   schema.target = columns_[0].name;
+  schema.log_target = options_.log_target;
   schema.id_column = options_.id.value_or("");
   schema.generated_header = reader_.info().generated_header;
   Index dimension = 0;
@@ -294,6 +303,8 @@ std::vector<std::string> messages_of(const Dataset& data) {
   if (!data.schema.target_levels.empty())
     out.push_back(fmt::format("the target's categories, in this order: {}",
                               shown_list(data.schema.target_levels)));
+  if (data.schema.log_target)
+    out.push_back("the logarithm of the target is learned; predictions are of the target itself");
   if (data.duplicate_inputs > 0)
     out.push_back(fmt::format("{} of {} rows have the inputs of an earlier row",
                               data.duplicate_inputs, data.size()));
@@ -305,8 +316,8 @@ void finish(Dataset& data, bool standardize) {
   const auto first = first_equal_rows(data.inputs);
   for (Index i = 0; i < data.size(); ++i)
     data.duplicate_inputs += first[static_cast<std::size_t>(i)] != i ? 1 : 0;
-  data.scaling =
-      standardize ? fit_scaling(data.inputs, data.target) : Scaling::identity(data.dimension());
+  data.scaling = standardize ? fit_scaling(data.inputs, data.learned_target())
+                             : Scaling::identity(data.dimension());
   const Index sizes[2] = {data.size(), data.dimension()};
   std::uint64_t mark = fingerprint(sizes, sizeof sizes);
   mark = fingerprint(data.inputs.data(),
@@ -314,6 +325,7 @@ void finish(Dataset& data, bool standardize) {
   for (const Vector* column : {&data.target, &data.noise.variance, &data.noise.count})
     mark = fingerprint(column->data(), static_cast<std::size_t>(column->size()) * sizeof(double),
                        mark);
+  if (data.schema.log_target) mark = fingerprint("log", 3, mark);
   data.fingerprint = mark;
   data.messages = messages_of(data);
 }
@@ -344,6 +356,14 @@ void drop_constant_columns(Dataset& data, const std::vector<std::string>& names)
 }
 
 }  // namespace
+
+Vector Dataset::learned_target() const {
+  if (!schema.log_target) return target;
+  for (Index i = 0; i < target.size(); ++i)
+    if (const auto why = log_fault(target[i]); !why.empty())
+      throw DataError(fmt::format("row {} of those used: {}", i + 1, why));
+  return target.array().log();
+}
 
 Dataset read_dataset(CsvReader& reader, const DataOptions& options) {
   validate(options);

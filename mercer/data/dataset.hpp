@@ -32,6 +32,7 @@ struct DataOptions {
   bool text_target = false;  // a target that begins with text holds categories, without being named
   bool text_anywhere = false;  // text_target: also one with text further down
   std::string target_advice;   // what to do about text in a target of numbers; "": `categorical`
+  bool log_target = false;     // learn the logarithm of the target, which must be positive
   bool drop_missing = false;   // leave rows with a missing input out instead of refusing
   bool standardize = true;     // Dataset::scaling; false: the identity
   Index max_levels = 1000;     // of a categorical column
@@ -45,6 +46,10 @@ void visit_fields(DataOptions& o, Visitor&& field) {
         o.id, Any{});
   field({"categorical", "A,B", "text columns to code one-hot; may be repeated", "none"},
         o.categorical, Any{});
+  field({"log_target", "",
+         "learn the logarithm of the target, which must be positive; predictions are of the target "
+         "itself"},
+        o.log_target, Any{});
   field({"drop_missing", "", "leave out rows with a missing input instead of refusing"},
         o.drop_missing, Any{});
   field({"standardize", "", "scale inputs and target to mean 0 and variance 1"}, o.standardize,
@@ -85,6 +90,9 @@ struct Dataset {
   std::uint64_t fingerprint = 0;      // of the values, to recognise the same data again
   std::vector<std::string> messages;  // what the user should be told, a sentence each
 
+  /// The target, or its logarithm where the schema says so (also when that was set by hand, for
+  /// arrays). Throws DataError when one is not positive.
+  Vector learned_target() const;
   Index size() const { return target.size(); }
   Index dimension() const { return inputs.cols(); }
 };

@@ -12,14 +12,18 @@
 namespace mercer::models {
 namespace {
 
-void check_target(const data::Dataset& data) {
-  const double low = data.target.minCoeff();
-  const double high = data.target.maxCoeff();
+void check_target(const data::Dataset& data, const Vector& target) {
+  const double low = target.minCoeff();
+  const double high = target.maxCoeff();
+  if (data.schema.log_target && data.noise.variance.size() > 0)
+    throw InvalidArgument(
+        "`noise_column` has variances of the target, which are none of its logarithm; leave it or "
+        "`log_target` out");
   if (low == high)
     throw DataError(fmt::format(
         "the target '{}' has the same value {} in all {} rows to learn from; there is nothing to "
         "learn",
-        data.schema.target, low, data.size()));
+        data.schema.learned_name(), low, data.size()));
   // Variances are squares: with a margin for sums of them and for shares of them.
   constexpr double largest = 1e140;
   constexpr double smallest_range = 1e-140;
@@ -27,7 +31,7 @@ void check_target(const data::Dataset& data) {
     throw DataError(fmt::format(
         "the target '{}' runs from {} to {}, too {} for its variance to be a number in double "
         "precision; use other units",
-        data.schema.target, low, high, high - low < smallest_range ? "narrow" : "large"));
+        data.schema.learned_name(), low, high, high - low < smallest_range ? "narrow" : "large"));
 }
 
 // Readers check what they read; arrays come as they are.
@@ -60,23 +64,23 @@ data::Scaling scaling_of(const data::Dataset& data, bool standardize,
                          const std::vector<std::string>& isotropic) {
   const auto columns = isotropic_columns(isotropic, data.schema);
   if (!standardize) return data::Scaling::identity(data.inputs.cols());
-  auto scaling = data::fit_scaling(data.inputs, data.target);
+  auto scaling = data::fit_scaling(data.inputs, data.learned_target());
   data::share_scale(scaling, data.inputs, columns);
   return scaling;
 }
 
 ScaledData scale(const data::Dataset& data, bool standardize,
                  const std::vector<std::string>& isotropic) {
-  check_target(data);
+  check_target(data, data.learned_target());
   return scale(data, scaling_of(data, standardize, isotropic));
 }
 
 ScaledData scale(const data::Dataset& data, const data::Scaling& scaling) {
-  check_target(data);
+  Vector y = data.learned_target();
+  check_target(data, y);
   ScaledData out;
   out.scaling = scaling;
   out.data.x = data.inputs;
-  Vector y = data.target;
   out.scaling.scale_inputs(out.data.x);
   out.scaling.scale_target(y);
   out.data.y = y;
