@@ -13,6 +13,7 @@
 #include "mercer/data/split.hpp"
 #include "mercer/data/text.hpp"
 #include "mercer/inference/exact/leave_one_out.hpp"
+#include "mercer/models/log_normal.hpp"
 #include "mercer/models/scaled_data.hpp"
 #include "mercer/planning/plan.hpp"
 
@@ -106,7 +107,7 @@ void put_rows(const Predictions& p, const std::vector<Index>& places, Index fold
     }
     rows.mean(to) = p.mean(from);
     if (rows.sd_obs.size() == 0) continue;
-    rows.latent_sd(to) = p.latent_sd(from, 0);
+    rows.latent_sd(to) = p.noise_free_sd.size() > 0 ? p.noise_free_sd(from) : p.latent_sd(from, 0);
     rows.sd_obs(to) = p.sd_obs(from);
     rows.q05(to) = p.q05(from);
     rows.q95(to) = p.q95(from);
@@ -233,38 +234,51 @@ void check_leave_one_out(const data::Dataset& data, const CvOptions& options, bo
         n, format_bytes(needed), format_bytes(budget)));
 }
 
-models::RegressionScores scores_of_row(double target, double mean, std::optional<double> sd) {
-  models::ScoreKeeper keeper;
-  keeper.add(Vector::Constant(1, target), Vector::Constant(1, mean),
-             sd ? Vector(Vector::Constant(1, *sd)) : Vector());
-  return keeper.scores();
+// What leaving out each row says of it, in the units of the target.
+void put_closed_form(const models::KernelMachine& model, const inference::LeaveOneOut& found,
+                     bool with_sd, OutOfFold& rows) {
+  const auto& scaling = model.scaling;
+  Vector mean = found.mean;
+  scaling.unscale_target(mean);
+  const Vector latent_sd = scaling.target_sd * found.latent_variance.cwiseSqrt();
+  const Vector sd = scaling.target_sd * found.variance.cwiseSqrt();
+  for (Index i = 0; i < mean.size(); ++i) {
+    rows.fold[static_cast<std::size_t>(i)] = i;
+    const models::LogNormal y{mean(i), with_sd ? sd(i) : 0.0};
+    const bool log = model.schema.log_target;
+    rows.mean(i) = log ? y.mean() : mean(i);
+    if (!with_sd) continue;
+    rows.latent_sd(i) = log ? models::LogNormal{mean(i), latent_sd(i)}.sd() : latent_sd(i);
+    rows.sd_obs(i) = log ? y.sd() : sd(i);
+    rows.q05(i) = log ? y.at(-kZ90) : mean(i) - kZ90 * sd(i);
+    rows.q95(i) = log ? y.at(kZ90) : mean(i) + kZ90 * sd(i);
+  }
 }
 
 void closed_form(const data::Dataset& data, const CvOptions& options, CvResult& result) {
   const auto& model = result.all_rows->model;
-  const auto& scaling = model.scaling;
-  const auto scaled = models::scale(data, scaling);
-  const auto found = inference::leave_one_out(model.problem, scaled.data);
+  const bool with_sd = !options.fit.mean_only;
+  const auto found =
+      inference::leave_one_out(model.problem, models::scale(data, model.scaling).data);
   auto& rows = result.rows;
-  rows.mean = found.mean;
-  scaling.unscale_target(rows.mean);
-  if (!options.fit.mean_only) {
-    rows.latent_sd = scaling.target_sd * found.latent_variance.cwiseSqrt();
-    rows.sd_obs = scaling.target_sd * found.variance.cwiseSqrt();
-    rows.q05 = rows.mean - kZ90 * rows.sd_obs;
-    rows.q95 = rows.mean + kZ90 * rows.sd_obs;
-  }
-  models::ScoreKeeper keeper;
-  keeper.add(data.target, rows.mean, rows.sd_obs);
-  result.scores.numbers = keeper.scores();
+  put_closed_form(model, found, with_sd, rows);
+  models::ScoreKeeper all;
   std::vector<models::Scores> each;
   for (Index i = 0; i < data.size(); ++i) {
-    rows.fold[static_cast<std::size_t>(i)] = i;
-    each.push_back(
-        {scores_of_row(data.target(i), rows.mean(i),
-                       options.fit.mean_only ? std::nullopt : std::optional(rows.sd_obs(i))),
-         {}});
+    models::ScoreKeeper one;
+    const auto target = data.target.segment(i, 1);
+    if (with_sd && model.schema.log_target) {
+      const models::LogNormal y{model.scaling.unscale_target(found.mean(i)),
+                                model.scaling.unscale_width(std::sqrt(found.variance(i)))};
+      one.add_log_normal(target, {&y, 1});
+    } else {
+      one.add(target, rows.mean.segment(i, 1),
+              with_sd ? Vector(rows.sd_obs.segment(i, 1)) : Vector());
+    }
+    all.add(one);
+    each.push_back({one.scores(), {}});
   }
+  result.scores.numbers = all.scores();
   result.summary = summarise(result.scores, each, true);
   result.rows_done = data.size();
   result.closed_form = true;
