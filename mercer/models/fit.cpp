@@ -120,7 +120,7 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
   result.warnings = task.warnings;
   result.merged_rows = task.merged_rows;
   const auto& plan = result.plan;
-  const auto method = posterior_method(task, options, plan);
+  auto method = posterior_method(task, options, plan);
   auto problem = task.start;
   const double solve_seconds = planned_solve_seconds(plan);
   bool learned_all = false;
@@ -139,6 +139,8 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
     problem = std::move(learned.problem);
     result.training = std::move(learned.report);
     result.likelihood = std::move(learned.likelihood);
+    if (planning::plan_again(problem, task.rows, options.method, result.plan))
+      method = posterior_method(task, options, plan);
     method->start_from(learned.warm_start);
     // A wish to stop learning ends with it: from here on it is about the model.
     if (progress && progress({"solve", -1, "with what was learned"}) == Action::stop)

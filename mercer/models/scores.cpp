@@ -59,6 +59,21 @@ void ScoreKeeper::add(ConstVectorView target, ConstVectorView mean, ConstVectorV
   }
 }
 
+void ScoreKeeper::add_log_normal(ConstVectorView target, std::span<const LogNormal> predictions) {
+  if (target.size() != static_cast<Index>(predictions.size()))
+    throw DimensionMismatch("scores: number of targets", target.size(), "number of predictions",
+                            static_cast<Index>(predictions.size()));
+  for (Index i = 0; i < target.size(); ++i) {
+    const auto& p = predictions[static_cast<std::size_t>(i)];
+    add_error(target(i), p.mean());
+    log_density_ += p.log_density(target(i));
+    crps_ += p.crps(target(i));
+    const double z = p.z(target(i));
+    inside90_ += std::abs(z) <= kZ90 ? 1 : 0;
+    inside95_ += std::abs(z) <= kZ95 ? 1 : 0;
+  }
+}
+
 void ScoreKeeper::add(const ScoreKeeper& part) {
   if (part.n_ == 0) return;
   // Chan, Golub & LeVeque (1983): the mean and the squares of two parts.
@@ -75,21 +90,6 @@ void ScoreKeeper::add(const ScoreKeeper& part) {
   inside95_ += part.inside95_;
   has_sd_ = has_sd_ && part.has_sd_;
   normal_ = normal_ && part.normal_;
-}
-
-void ScoreKeeper::add_log_normal(ConstVectorView target, std::span<const LogNormal> predictions) {
-  if (target.size() != static_cast<Index>(predictions.size()))
-    throw DimensionMismatch("scores: number of targets", target.size(), "number of predictions",
-                            static_cast<Index>(predictions.size()));
-  for (Index i = 0; i < target.size(); ++i) {
-    const auto& p = predictions[static_cast<std::size_t>(i)];
-    add_error(target(i), p.mean());
-    log_density_ += p.log_density(target(i));
-    crps_ += p.crps(target(i));
-    const double z = p.z(target(i));
-    inside90_ += std::abs(z) <= kZ90 ? 1 : 0;
-    inside95_ += std::abs(z) <= kZ95 ? 1 : 0;
-  }
 }
 
 RegressionScores ScoreKeeper::scores() const {
