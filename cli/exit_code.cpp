@@ -12,6 +12,7 @@
 #include "cli/console.hpp"
 #include "cli/option_list.hpp"
 #include "cli/signals.hpp"
+#include "mercer/data/text.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -28,7 +29,7 @@ int say(std::string_view name, std::string message, int code) {
   }
   std::replace(message.begin(), message.end(), '\n', ' ');
   clear_progress_line();
-  print_error(fmt::format("{}: {}\n", name, with_dashes(message)));
+  print_error(data::printable(fmt::format("{}: {}", name, with_dashes(message))) + "\n");
   return code;
 }
 
@@ -72,7 +73,9 @@ int exit_code_of(std::string_view name, const std::function<int()>& body) {
   }
 }
 
-void print_out(std::string_view text) { print_exactly(with_dashes(text)); }
+void print_out(std::string_view text) {
+  print_exactly(data::printable(with_dashes(text), data::Plain::lines));
+}
 
 void print_exactly(std::string_view text) {
   errno = 0;

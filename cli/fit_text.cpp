@@ -174,9 +174,9 @@ Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRu
 std::string fit_text(const FitCommand& command, const FitRun& run) {
   const auto& result = run.result;
   const auto& model = result.model;
-  std::string text = fmt::format("Data         {}: {}, {}, target {}\n", command.data.path,
-                                 plural(run.data.size(), "row"),
-                                 plural(run.data.dimension(), "input"), model.schema.target);
+  std::string text = fmt::format(
+      "Data         {}: {}, {}, target {}\n", command.data.path, plural(run.data.size(), "row"),
+      plural(run.data.dimension(), "input"), data::printable(model.schema.target));
   for (const auto& message : run.data.messages) text += fmt::format("             {}\n", message);
   if (result.merged_rows > 0)
     text += fmt::format("Merged       {} with the same inputs as an earlier row: {} are left\n",

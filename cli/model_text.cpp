@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cli/format.hpp"
+#include "mercer/data/text.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -31,8 +32,9 @@ std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::str
                   : std::vector<std::string>{leaf.kernel, "lengthscale", "period"});
   order.resize(std::min(order.size(), kLengthscalesShown));
   for (const std::size_t c : order) {
-    std::vector<std::string> row = {names[static_cast<std::size_t>(leaf.inputs[c])],
-                                    number(leaf.lengthscales[c])};
+    std::vector<std::string> row = {
+        data::printable(names[static_cast<std::size_t>(leaf.inputs[c])]),
+        number(leaf.lengthscales[c])};
     if (!leaf.periods.empty()) row.push_back(number(leaf.periods[c]));
     table.row(std::move(row));
   }
@@ -46,7 +48,7 @@ std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::str
 std::string spread_text(const models::KernelMachine& model, const models::Hyperparameters& values) {
   if (values.noise_variance)
     return fmt::format(", noise sd {} (units of {})", number(std::sqrt(*values.noise_variance)),
-                       model.schema.target);
+                       data::printable(model.schema.target));
   std::string text = " (of the latent function)";
   const auto own = model.problem.likelihood->parameter_names();
   const Vector logs = model.problem.likelihood->log_parameters();
@@ -85,6 +87,7 @@ std::string likelihood_text(const models::KernelMachine& model) {
   auto labels = model.classes.labels;
   const auto hidden = labels.size() > kClassesShown ? labels.size() - kClassesShown : 0;
   labels.resize(labels.size() - hidden);
+  for (auto& label : labels) label = data::printable(label);
   return fmt::format("{}, {} classes: {}{}", text, model.classes.count(), fmt::join(labels, ", "),
                      hidden > 0 ? fmt::format(" and {} more", hidden) : "");
 }
@@ -130,7 +133,8 @@ std::string certificate_text(const models::KernelMachine& model) {
       "Certificate  {} is within {} of the exact one (units of {});\n"
       "             relative residual {}\n",
       everywhere ? "every predicted mean" : "every mean at the training points",
-      number(c.mean_error_bound, 3), model.schema.target, number(c.relative_residual, 3));
+      number(c.mean_error_bound, 3), data::printable(model.schema.target),
+      number(c.relative_residual, 3));
 }
 
 }  // namespace mercer::cli

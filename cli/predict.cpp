@@ -87,9 +87,9 @@ Json execute(const PredictCommand& command, models::KernelMachine model, const C
              PredictionTotals& totals) {
   const Timer timer;
   if (command.seed) model.method.seed = *command.seed;
-  PredictionRows source(command.data_path,
-                        prediction_schema(model.schema, model.problem.gaussian()),
-                        {data::TargetUse::ignored, command.data.drop_missing});
+  PredictionRows source(
+      command.data_path, prediction_schema(model.schema, model.problem.gaussian()),
+      row_options(data::TargetUse::ignored, command.data, command.options.memory));
   data::RowBlock block;
   bool more = source.next(block);
   auto options = command.options;
@@ -138,7 +138,7 @@ void add_predict_options(Arguments& arguments, PredictCommand& command) {
   arguments.group("Output");
   arguments.add(command, without({"seed"}));
   arguments.add(command.options, only({"samples"}));
-  arguments.add(command.data, only({"drop_missing"}));
+  arguments.add(command.data, only({"drop_missing", "delimiter"}));
   arguments.group("Method");
   arguments.add(command.options);
   arguments.add(command);

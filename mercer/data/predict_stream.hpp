@@ -18,6 +18,7 @@ enum class TargetUse { ignored, if_present, required };
 struct PredictOptions {
   TargetUse target = TargetUse::ignored;
   bool drop_missing = false;  // leave rows with a missing input out instead of refusing
+  CsvOptions csv = {};        // separator, memory
 };
 
 class PredictStream {
@@ -38,10 +39,14 @@ class PredictStream {
   const CsvInfo& info() const { return reader_.info(); }
   Index rows_missing_target() const { return rows_missing_target_; }
   Index rows_dropped_missing() const { return rows_dropped_missing_; }
+  /// Missing inputs that were read as the schema says.
+  Index cells_filled() const { return cells_filled_; }
 
  private:
   bool keep_row(const CsvBlock& raw, Index row);
-  void encode(const CsvBlock& raw, RowBlock& block) const;
+  void encode(const CsvBlock& raw, RowBlock& block);
+  void encode_input(const CsvBlock& raw, Index row, std::size_t j, VectorView out);
+  bool missing(const CsvBlock& raw, Index row, bool text, Index slot) const;
   double number(const CsvBlock& raw, Index row, Index slot, const std::string& column,
                 ColumnRole role = ColumnRole::input) const;
   Index level(const CsvBlock& raw, Index row, Index slot, const std::string& column,
@@ -57,8 +62,10 @@ class PredictStream {
   Index numeric_columns_ = 0;
   CsvBlock raw_;
   std::vector<Index> kept_;  // rows of raw_
+  Vector encoded_;           // one raw column of a row
   Index rows_missing_target_ = 0;
   Index rows_dropped_missing_ = 0;
+  Index cells_filled_ = 0;
 };
 
 }  // namespace mercer::data

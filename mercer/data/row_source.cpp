@@ -111,11 +111,17 @@ CsvRows::CsvRows(std::string path, Schema schema, PredictOptions options)
 CsvRows::CsvRows(std::string path, DataOptions options)
     : path_(std::move(path)),
       learning_(std::move(options)),
-      options_{TargetUse::required, learning_->drop_missing} {
+      options_{TargetUse::required, learning_->drop_missing, csv_options(*learning_)} {
   fresh_.emplace(open());
 }
 
-std::string CsvRows::name() const { return is_file() ? path_ : "standard input"; }
+std::string CsvRows::name() const { return path_ == "-" ? "standard input" : path_; }
+
+// Only a regular file gives the same rows a second time; a pipe with a name does not.
+bool CsvRows::is_file() const {
+  std::error_code error;
+  return path_ != "-" && std::filesystem::is_regular_file(path_, error);
+}
 
 CsvReader CsvRows::open() {
   if (fresh_) {
@@ -124,19 +130,20 @@ CsvReader CsvRows::open() {
     return reader;
   }
   if (opened_ && !is_file())
-    throw InvalidArgument(
-        "standard input cannot be read a second time; save it to a file and give its name");
+    throw InvalidArgument(fmt::format(
+        "{} cannot be read a second time; save it to a file and give its name", name()));
   opened_ = true;
-  return CsvReader(path_);
+  return CsvReader(path_, options_.csv);
 }
 
 const Schema& CsvRows::schema() {
   if (!schema_) {
     if (!is_file())
       throw InvalidArgument(
-          "the columns of standard input are known only when all of it was read; save it to a file "
-          "and give its name");
-    CsvReader reader(path_);
+          fmt::format("the columns of {} are known only when all of it was read; save it to a file "
+                      "and give its name",
+                      name()));
+    CsvReader reader(path_, options_.csv);
     schema_ = find_schema(reader, *learning_);
   }
   return *schema_;

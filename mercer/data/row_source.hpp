@@ -79,6 +79,8 @@ class CsvRows final : public RowSource {
 
   /// Of the blocks since the first row.
   Index rows_missing_target() const { return stream_ ? stream_->rows_missing_target() : 0; }
+  Index cells_filled() const { return stream_ ? stream_->cells_filled() : 0; }
+  Index comment_lines() const { return stream_ ? stream_->info().comment_lines : 0; }
   Index rows_dropped_missing() const { return stream_ ? stream_->rows_dropped_missing() : 0; }
   bool has_noise() const { return !stream_ || stream_->has_noise(); }
   /// Share of the file that was read; unset where its size is not known.
@@ -87,7 +89,7 @@ class CsvRows final : public RowSource {
  private:
   CsvReader open();
   void start();
-  bool is_file() const { return path_ != "-"; }
+  bool is_file() const;
 
   std::string path_;
   std::optional<DataOptions> learning_;

@@ -2,13 +2,28 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <thread>
 
 #include "mercer/core/error.hpp"
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
 namespace row_source_test {
+
+TEST(CsvRows, APipeWithANameIsReadOnce) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("pipe");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(path) << "a,y\n1,2\n3,4\n"; });
+  CsvRows rows(path, DataOptions{});
+  EXPECT_EQ(rows.dataset().size(), 2);
+  writer.join();
+  testing::expect_contains(testing::message_of<InvalidArgument>([&] { rows.dataset(); }),
+                           {"pipe", "second time"});
+}
 
 // 1,000 rows with a category and a missing target now and then.
 std::string colour_table(Index rows) {
