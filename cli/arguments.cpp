@@ -90,7 +90,8 @@ struct Arguments::Impl {
              words.push_back({place, {}, on});
            },
            help)
-        ->group(help.empty() ? "" : group_title);
+        ->group(help.empty() ? "" : group_title)
+        ->disable_flag_override();
   }
 
   void add_option(const std::string& flags, std::size_t place, const Option& option) {
@@ -147,6 +148,22 @@ struct Arguments::Impl {
     for (const auto* option : app.get_options())
       for (const auto& name : option->get_lnames()) names.push_back("--" + name);
     return names;
+  }
+
+  // An option without its value, with one that it does not take, or given twice. The parser's own
+  // sentence begins with the name of the option.
+  [[noreturn]] void mismatch(const std::string& sentence) const {
+    std::string name = sentence.substr(0, sentence.find_first_of(": "));
+    if (!name.starts_with("-")) name = "--" + name;
+    const CLI::Option* option = app.get_option_no_throw(name);
+    std::string fault = "has too few or too many values";
+    if (option != nullptr && option->get_expected_max() == 0)
+      fault = "takes no value";
+    else if (option != nullptr && option->count() > 1)
+      fault = fmt::format("is given {} times; give it once", option->count());
+    else if (option != nullptr)
+      fault = fmt::format("needs a value: {} {}", name, option->get_option_text());
+    throw InvalidArgument(fmt::format("{} {}; see mercer {} --help", name, fault, app.get_name()));
   }
 
   [[noreturn]] void unexpected(const std::vector<std::string>& extras) const {
@@ -222,6 +239,8 @@ bool Arguments::parse(const std::vector<std::string>& words) {
         missing += (missing.empty() ? "" : " and ") + option->get_name(true, false);
     throw InvalidArgument(
         fmt::format("{} is missing; see mercer {} --help", missing, app.get_name()));
+  } catch (const CLI::ArgumentMismatch& error) {
+    impl_->mismatch(error.what());
   } catch (const CLI::ParseError& error) {
     throw InvalidArgument(fmt::format("{}; see mercer {} --help", error.what(), app.get_name()));
   }

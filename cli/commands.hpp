@@ -15,7 +15,7 @@
 namespace mercer::cli {
 
 struct SolveCommand {
-  std::string output;
+  std::string output, history;
 };
 
 template <class Visitor>
@@ -23,6 +23,11 @@ void visit_fields(SolveCommand& o, Visitor&& field) {
   field({"output", "FILE", "write the solution, one row per row of data", "not written",
          Affects::nothing},
         o.output, Any{});
+  field({"history", "FILE",
+         "write the relative residual after each iteration: iteration, relative_residual (as the "
+         "solver knows it; the last one is checked in double)",
+         "not written", Affects::nothing},
+        o.history, Any{});
 }
 
 struct CompareCommand {

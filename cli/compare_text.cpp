@@ -62,9 +62,15 @@ std::string iterations_text(const CompareRun* run) {
   if (run == nullptr || !run->skipped.empty()) return "-";
   if (run->solver == "cholesky") return "direct";
   const auto total = run->iterations + run->inner_iterations;
-  if (run->converged()) return fmt::format("{}", total);
+  if (run->converged()) return count(total);
   const bool limited = run->timed_out || run->stop == StopReason::iteration_limit;
-  return fmt::format("{}{}", limited ? ">" : "!", total);
+  return fmt::format("{}{}", limited ? ">" : "!", count(total));
+}
+
+// Seconds of building and solving; of one that did not converge, those that were spent.
+std::string seconds_text(const CompareRun* run) {
+  if (run == nullptr || !run->skipped.empty()) return "-";
+  return fmt::format("{}{:.2g}", run->converged() ? "" : ">", run->seconds());
 }
 
 // The improvement; where plain CG was stopped by a limit, a bound on it, as "<-2.10".
@@ -88,14 +94,27 @@ std::string one_cell(const CompareResult& result) {
       table.row({"", run.label(), "-", "-", "-", "-", "-", "skipped"});
       continue;
     }
-    table.row({wins ? "*" : "", run.label(), iterations_text(&run), fmt::format("{}", run.matvecs),
+    table.row({wins ? "*" : "", run.label(), iterations_text(&run), count(run.matvecs),
                duration(run.build_seconds), duration(run.solve_seconds),
                run.improvement ? fmt::format("{:+.2f}", *run.improvement) : "-",
                fmt::format("{:.1e}{}", run.relative_residual,
-                           run.converged() ? "" : " " + stop_name(run))});
+                           run.converged() ? "" : " " + as_words(stop_name(run)))});
   }
   const bool won = !result.winners.empty() && !result.winners.front().by_seconds.empty();
   return table.text() + (won ? "\n  * least time, building included\n" : "");
+}
+
+std::string seconds_table(const CompareResult& result, double noise) {
+  std::vector<std::string> headings = {"lengthscale"};
+  for (const double l : result.lengthscales) headings.push_back(fmt::format("{:g}", l));
+  Table table("l" + std::string(result.lengthscales.size(), 'r'), headings);
+  for (const auto& label : result.labels) {
+    std::vector<std::string> cells = {label};
+    for (const double l : result.lengthscales)
+      cells.push_back(seconds_text(find(result, label, l, noise)));
+    table.row(cells);
+  }
+  return fmt::format("Noise variance {:g}: seconds to build and solve\n", noise) + table.text();
 }
 
 std::string whole_grid(const CompareResult& result) {
@@ -120,7 +139,7 @@ std::string whole_grid(const CompareResult& result) {
           found == result.winners.end() || found->by_seconds.empty() ? "-" : found->by_seconds);
     }
     table.row(quickest);
-    out += table.text() + "\n";
+    out += table.text() + "\n" + seconds_table(result, noise) + "\n";
   }
   return out +
          "  >  stopped by --max-iterations or --cell-seconds;  !  stagnation or breakdown;  "
@@ -155,7 +174,8 @@ Json compare_json(const CompareResult& result, const studies::CompareOptions& op
   else
     put(json, "tolerance", options.method.tolerance);
   json["max_iterations"] = options.method.max_iterations;
-  put(json, "cell_seconds", options.cell_seconds);
+  put(json, "cell_seconds", result.cell_seconds);
+  put(json, "seconds", result.seconds);
   json["lengthscales"] = result.lengthscales;
   json["noises"] = result.noises;
   json["methods"] = result.labels;
@@ -238,7 +258,10 @@ std::string compare_text(const CompareResult& result, const studies::CompareOpti
                             : fmt::format("|r| <= {:g} |y|", options.method.tolerance));
   const bool single = result.lengthscales.size() * result.noises.size() == 1;
   out += single ? one_cell(result) : whole_grid(result);
-  return out + skipped_text(result);
+  out += skipped_text(result);
+  return out + fmt::format("\n  {} in {}; a solve may take {} (--cell-seconds)\n",
+                           plural(static_cast<Index>(result.runs.size()), "run"),
+                           duration(result.seconds), duration(result.cell_seconds));
 }
 
 }  // namespace mercer::cli

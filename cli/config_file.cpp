@@ -22,11 +22,20 @@ Json parse_file(const std::string& path) {
     throw InvalidArgument(fmt::format(
         "`config`: '{}' is larger than 64 MB, which no list of options is; name a JSON file",
         path));
-  auto json = Json::parse(text, nullptr, false);
+  Json json;
+  std::string where;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    const auto before = static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
+    where = fmt::format(" (it cannot be read at line {})",
+                        1 + std::count(text.begin(), text.begin() + before, '\n'));
+  }
   if (!json.is_object())
-    throw InvalidArgument(fmt::format(
-        "{}: this is no JSON object; write options as {{\"kernel\": \"rbf\", \"noise\": 0.1}}",
-        path));
+    throw InvalidArgument(
+        fmt::format("{}: this is no JSON object{}; write options as {{\"kernel\": "
+                    "\"rbf\", \"noise\": 0.1}}",
+                    path, where));
   return json;
 }
 

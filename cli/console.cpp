@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -36,6 +37,24 @@ std::size_t terminal_width() {
   return known ? size.ws_col : 80;
 }
 
+// What the library calls a stage, as a user reads it.
+std::string_view in_words(std::string_view stage) {
+  constexpr std::array<std::array<std::string_view, 2>, 9> names = {{
+      {"learn", "learning"},
+      {"learn (start)", "learning, on some of the rows"},
+      {"learn (all rows)", "learning, on all rows"},
+      {"learn (curvature)", "learning, curvature"},
+      {"learn (surrogate)", "learning, by neighbours"},
+      {"solve", "solving"},
+      {"likelihood", "log likelihood of all rows"},
+      {"predict", "predicting"},
+      {"check variances", "checking variances"},
+  }};
+  for (const auto& [name, text] : names)
+    if (name == stage) return text;
+  return stage;
+}
+
 /// Keeps the time of the present stage and draws it now and then.
 class Display {
  public:
@@ -43,11 +62,10 @@ class Display {
       : name_(std::move(name)), bar_(terminal()), colour_(!set_in_environment("NO_COLOR")) {}
 
   void show(const Progress& progress) {
-    const bool fresh = progress.stage != stage_;
-    if (fresh) {
-      stage_ = progress.stage;
-      stage_time_ = Timer();
-    }
+    // All of learning is one stage to whoever waits, with one clock: its fraction is of all of it.
+    const bool fresh = progress.stage != stage_ && !(learns(stage_) && learns(progress.stage));
+    if (fresh) stage_time_ = Timer();
+    stage_ = progress.stage;
     const double pause = bar_ ? 0.1 : 5.0;
     if (!fresh && since_last_.seconds() < pause) return;
     since_last_ = Timer();
@@ -58,14 +76,19 @@ class Display {
   }
 
  private:
-  // "train  43 %  about 12 s left  step 7".
+  static bool learns(const std::string& stage) { return stage.starts_with("learn"); }
+
+  // "learning 43 %, about 12 s left in all, step 7".
   std::string line(const Progress& progress) const {
-    std::string text = progress.stage;
+    std::string text(in_words(progress.stage));
     const double elapsed = stage_time_.seconds();
     if (progress.fraction >= 0) text += fmt::format(" {:.0f} %", 100 * progress.fraction);
+    const bool after = learns(progress.stage) && progress.seconds_after > 0;
     if (progress.fraction > 0.01 && progress.fraction < 1 && elapsed > 0.5)
-      text += fmt::format(", about {} left",
-                          duration(elapsed * (1 - progress.fraction) / progress.fraction));
+      text += fmt::format(", about {} left{}",
+                          duration(elapsed * (1 - progress.fraction) / progress.fraction +
+                                   (after ? progress.seconds_after : 0)),
+                          after ? " in all" : "");
     else if (elapsed > 1)
       text += fmt::format(", {} so far", duration(elapsed));
     if (!progress.detail.empty()) text += ", " + progress.detail;

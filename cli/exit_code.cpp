@@ -11,14 +11,45 @@
 
 #include "cli/console.hpp"
 #include "cli/option_list.hpp"
+#include "cli/record.hpp"
 #include "cli/signals.hpp"
 #include "mercer/data/text.hpp"
 
 namespace mercer::cli {
 namespace {
 
+bool standard_output_begun = false;
+
+std::string_view kind_of(int code) {
+  switch (code) {
+    case exit_usage:
+      return "usage";
+    case exit_data:
+      return "data";
+    case exit_memory:
+      return "memory";
+    case exit_tolerance:
+      return "tolerance";
+    case exit_model:
+      return "model";
+    case exit_internal:
+      return "internal";
+    default:
+      return "interrupted";
+  }
+}
+
+void print_error_object(const std::string& message, int code) {
+  const Json object = {{"error", {{"code", code}, {"kind", kind_of(code)}, {"message", message}}}};
+  try {
+    const auto text = object.dump(2, ' ', false, Json::error_handler_t::replace);
+    print_exactly(data::printable(text, data::Plain::json) + "\n");
+  } catch (const Error&) {  // the exit code and standard error say it too
+  }
+}
+
 // One line, whatever the message holds.
-int say(std::string_view name, std::string message, int code) {
+int say(std::string_view name, bool json, std::string message, int code) {
   // Ctrl-C cuts reads and writes short, and ends the program that feeds this one: what fails then
   // is no fault of the data.
   if (leaving() != 0) {
@@ -29,47 +60,51 @@ int say(std::string_view name, std::string message, int code) {
   }
   std::replace(message.begin(), message.end(), '\n', ' ');
   clear_progress_line();
-  print_error(data::printable(fmt::format("{}: {}", name, with_dashes(message))) + "\n");
+  message = with_dashes(message);
+  print_error(data::printable(fmt::format("{}: {}", name, message)) + "\n");
+  if (json && !standard_output_begun) print_error_object(message, code);
   return code;
 }
 
 }  // namespace
 
-int exit_code_of(std::string_view name, const std::function<int()>& body) {
+int exit_code_of(std::string_view name, bool json, const std::function<int()>& body) {
+  const auto end = [&](const std::string& message, int code) {
+    return say(name, json, message, code);
+  };
   try {
     return body();
   } catch (const BrokenPipe&) {
     clear_progress_line();
     return leaving() != 0 ? exit_code_when_stopped() : exit_pipe;
   } catch (const Failure& e) {
-    return say(name, e.what(), e.code);
+    return end(e.what(), e.code);
   } catch (const InvalidArgument& e) {
-    return say(name, e.what(), exit_usage);
+    return end(e.what(), exit_usage);
   } catch (const DataError& e) {
-    return say(name, e.what(), exit_data);
+    return end(e.what(), exit_data);
   } catch (const DoesNotFit& e) {
-    return say(name, e.what(), exit_memory);
+    return end(e.what(), exit_memory);
   } catch (const ToleranceNotReached& e) {
-    return say(name, e.what(), exit_tolerance);
+    return end(e.what(), exit_tolerance);
   } catch (const ModelFileError& e) {
-    return say(name, e.what(), exit_model);
+    return end(e.what(), exit_model);
   } catch (const Interrupted& e) {
-    return say(name, e.what(), exit_interrupted);
+    return end(e.what(), exit_interrupted);
   } catch (const std::bad_alloc&) {
-    return say(name,
-               "the machine refused more memory; free some, work on fewer rows, or give a smaller "
-               "--memory where there is one, so that a leaner method is chosen",
-               exit_memory);
+    return end(
+        "the machine refused more memory; free some, work on fewer rows, or give a smaller "
+        "--memory where there is one, so that a leaner method is chosen",
+        exit_memory);
   } catch (const NotPositiveDefinite& e) {
-    return say(name,
-               fmt::format("{} (the kernel matrix is singular in double precision: more --noise, a "
+    return end(fmt::format("{} (the kernel matrix is singular in double precision: more --noise, a "
                            "shorter --lengthscale or a rougher --kernel mend that)",
                            e.what()),
                exit_tolerance);
   } catch (const Error& e) {
-    return say(name, e.what(), exit_internal);
+    return end(e.what(), exit_internal);
   } catch (const std::exception& e) {
-    return say(name, fmt::format("internal error: {}", e.what()), exit_internal);
+    return end(fmt::format("internal error: {}", e.what()), exit_internal);
   }
 }
 
@@ -78,6 +113,7 @@ void print_out(std::string_view text) {
 }
 
 void print_exactly(std::string_view text) {
+  standard_output_begun = standard_output_begun || !text.empty();
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     if (errno == EPIPE) throw BrokenPipe("standard output: its reader has closed it");

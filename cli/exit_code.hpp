@@ -27,9 +27,11 @@ struct Failure : Error {
   int code;
 };
 
-/// Runs `body`; an exception becomes "NAME: sentence" on standard error and its exit code. A pipe
-/// whose reader has gone (`| head`) ends the program without a word, as it ends others.
-int exit_code_of(std::string_view name, const std::function<int()>& body);
+/// Runs `body`; an exception becomes "NAME: sentence" on standard error and its exit code. With
+/// `json` it also becomes {"error": {"code", "kind", "message"}} on standard output, unless
+/// something stands there already. A pipe whose reader has gone (`| head`) ends the program without
+/// a word, as it ends others.
+int exit_code_of(std::string_view name, bool json, const std::function<int()>& body);
 
 /// Runs `body`; an IoError in it becomes a Failure with this code.
 template <class Body>

@@ -1,9 +1,13 @@
 #include "cli/files.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <array>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
 
 #include "mercer/core/atomic_file.hpp"
 #include "mercer/core/error.hpp"
@@ -44,6 +48,26 @@ void check_output_file(const std::string& option, const std::string& path,
                     "ordinary file",
                     option, path));
   check_output(option, path, inputs);
+}
+
+std::string replaced_model_note(const std::string& option, const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0 || info.st_size == 0) return "";
+  constexpr std::string_view magic = "MERCER\r\n";  // docs/model-file.md
+  std::array<char, magic.size()> first{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(first.data(), first.size()) ||
+      std::string_view(first.data(), first.size()) != magic)
+    throw InvalidArgument(
+        fmt::format("{} '{}' is there already and no model file; name another file, or "
+                    "remove it first",
+                    option, path));
+  std::tm local{};
+  std::array<char, 32> date{};
+  if (localtime_r(&info.st_mtime, &local) != nullptr)
+    std::strftime(date.data(), date.size(), "%Y-%m-%d %H:%M", &local);
+  return fmt::format("'{}' is there already, a model written on {}: this run replaces it", path,
+                     date.data());
 }
 
 std::vector<std::string> fallback_paths(const std::string& path) {

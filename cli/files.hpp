@@ -15,6 +15,10 @@ void check_output(const std::string& option, const std::string& path,
 void check_output_file(const std::string& option, const std::string& path,
                        const std::vector<std::string>& inputs);
 
+/// A sentence about the model that a run replaces ("m.mcr is there already, written on ..."), empty
+/// when there is none. Throws InvalidArgument when the file holds something else than a model.
+std::string replaced_model_note(const std::string& option, const std::string& path);
+
 /// Whether two names are of one file, however they are written ("a.csv", "./a.csv"), and whether
 /// or not it exists yet.
 bool same_file(const std::string& a, const std::string& b);

@@ -204,6 +204,8 @@ int run_fit(const Words& words) {
   settle_task(command, arguments);
   const Console console("fit", command.run.quiet);
   tell_config(arguments, console);
+  const auto replaced = replaced_model_note("--model", command.model_path);
+  if (!replaced.empty()) console.note(replaced);
   auto data = read(command.data, command.fit.method);
   settle_likelihood(command, arguments, data, console);
   const FitRun run = explain_factorisations(command.fit.likelihood == "gaussian", [&] {

@@ -94,9 +94,6 @@ std::string evidence_text(const models::FitResult& result, bool raw_scale) {
 // How the weights were found, where there is more to say than the certificate does.
 std::string solve_text(const models::FitResult& result) {
   std::string text;
-  if (result.jitter > 0)
-    text += fmt::format("Jitter       {} was added to the noise: H was not positive definite\n",
-                        number(result.jitter));
   if (result.solve.fell_back_to_double)
     text += "Precision    float32 products were not enough: the solve went on in double\n";
   if (!result.model.problem.gaussian())
@@ -105,29 +102,43 @@ std::string solve_text(const models::FitResult& result) {
         result.solve.iterations > 0
             ? fmt::format(", {} of the solves", plural(result.solve.iterations, "iteration"))
             : "",
-        to_string(result.solve.stop));
+        as_words(to_string(result.solve.stop)));
+  if (result.newton_decrement)
+    text += fmt::format(
+        "             rounding keeps its residual above the tolerance; the latent means are\n"
+        "             {} posterior standard deviations from the mode, to first order\n",
+        number(*result.newton_decrement, 2));
   return text;
+}
+
+// What helps against this end of a solve.
+std::string remedy(const models::FitResult& result) {
+  const bool gaussian = result.model.problem.gaussian();
+  if (result.solve.stop == StopReason::iteration_limit)
+    return gaussian ? "Allow more --max-iterations, try another --preconditioner"
+                    : "Allow more --max-iterations";
+  return fmt::format(
+      "Rounding allows no better: the kernel is large against the noise. Give more --noise, a "
+      "larger --tolerance{}",
+      gaussian ? ", --precision double" : "");
 }
 
 std::string not_converged_text(const FitRun& run) {
   const auto& result = run.result;
-  const std::string stop(to_string(result.solve.stop));
-  const std::string kept = "the model was written all the same, as --keep-unconverged says";
+  const std::string stop = as_words(to_string(result.solve.stop));
+  const std::string end =
+      !run.model_path.empty()
+          ? "the model was written all the same, as --keep-unconverged says"
+          : fmt::format("no model was written. {}, or keep it with --keep-unconverged",
+                        remedy(result));
   if (result.model.problem.gaussian())
     return fmt::format("the tolerance {} was not reached ({}): the relative residual is {}; {}",
                        number(result.model.method.tolerance, 3), stop,
-                       number(result.model.certificate.relative_residual, 3),
-                       !run.model_path.empty()
-                           ? kept
-                           : "no model was written. Allow more --max-iterations, try another "
-                             "--preconditioner, or keep it with --keep-unconverged");
+                       number(result.model.certificate.relative_residual, 3), end);
   return fmt::format(
       "the mode was not found to tolerance {} ({}): latent means may be off by {}; {}",
       number(result.model.method.tolerance, 3), stop,
-      number(result.model.certificate.mean_error_bound, 3),
-      !run.model_path.empty() ? kept
-                              : "no model was written. Allow more --max-iterations, give a larger "
-                                "--tolerance, or keep it with --keep-unconverged");
+      number(result.model.certificate.mean_error_bound, 3), end);
 }
 
 }  // namespace
@@ -145,6 +156,7 @@ Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRu
   json["certificate"] = certificate_json(model);
   put_method(json, result.plan, result.preconditioner);
   json["newton_steps"] = result.newton_steps;
+  if (result.newton_decrement) put(json, "newton_decrement", *result.newton_decrement);
   json["step_halvings"] = result.halvings;
   json["iterations"] = result.solve.iterations;
   json["inner_iterations"] = result.solve.inner_iterations;
@@ -186,7 +198,7 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   text += fmt::format("Model        {}\n", model_text(model));
   text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
   text += training_text(result);
-  text += hyperparameters_text(model);
+  text += hyperparameters_text(model.problem, model.scaling, model.schema);
   text += evidence_text(result, !command.fit.standardize);
   text += solve_text(result);
   text += certificate_text(model);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mercer/core/count_text.hpp"
+
 namespace mercer::cli {
 
 std::string number(double value, int digits) {
@@ -15,12 +17,7 @@ std::string number(double value, int digits) {
   return fmt::format("{:#.{}g}", value, digits);
 }
 
-std::string count(Index value) {
-  std::string text = std::to_string(value);
-  for (auto place = static_cast<Index>(text.size()) - 3; place > (value < 0 ? 1 : 0); place -= 3)
-    text.insert(static_cast<std::size_t>(place), 1, ',');
-  return text;
-}
+std::string count(Index value) { return count_text(value); }
 
 std::string duration(double seconds) {
   if (!std::isfinite(seconds)) return "an unknown time";
@@ -35,6 +32,12 @@ std::string duration(double seconds) {
 
 std::string plural(Index value, const std::string& noun) {
   return fmt::format("{} {}{}", count(value), noun, value == 1 ? "" : "s");
+}
+
+std::string as_words(std::string_view name) {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '_', ' ');
+  return out;
 }
 
 std::string wrapped(const std::string& text, int indent) {

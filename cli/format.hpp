@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mercer/core/types.hpp"
@@ -16,6 +17,9 @@ std::string count(Index value);
 std::string duration(double seconds);
 /// count(3, "row") -> "3 rows".
 std::string plural(Index value, const std::string& noun);
+
+/// A name of the JSON as words: iteration_limit -> "iteration limit".
+std::string as_words(std::string_view name);
 
 /// Breaks a text into lines of at most 96 characters; those after the first are indented.
 std::string wrapped(const std::string& text, int indent);

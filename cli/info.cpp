@@ -68,7 +68,8 @@ std::string info_text(const std::string& path, const models::KernelMachine& mode
                         data::printable(model.schema.noise_column));
   if (!model.schema.count_column.empty())
     text += fmt::format("Counts       {}\n", data::printable(model.schema.count_column));
-  return text + hyperparameters_text(model) + certificate_text(model);
+  return text + hyperparameters_text(model.problem, model.scaling, model.schema) +
+         certificate_text(model);
 }
 
 }  // namespace

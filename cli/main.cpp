@@ -1,6 +1,7 @@
 // The command line: a table of verbs, and what is the same for all of them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -108,5 +109,6 @@ int main(int argc, char** argv) {
   const cli::Words words(argv + 1, argv + argc);
   const std::string name =
       words.empty() || words[0].starts_with("-") ? "mercer" : "mercer " + words[0];
-  return cli::exit_code_of(name, [&] { return cli::run(words); });
+  const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+  return cli::exit_code_of(name, json, [&] { return cli::run(words); });
 }

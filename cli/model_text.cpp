@@ -40,22 +40,23 @@ std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::str
   }
   const auto hidden = static_cast<Index>(leaf.lengthscales.size() - order.size());
   return table.text(13) +
-         (hidden > 0 ? fmt::format("{:13}and {} longer ones (see --json)\n", "", count(hidden))
+         (hidden > 0 ? fmt::format("{:13}and {} (see --json)\n", "", plural(hidden, "longer one"))
                      : "");
 }
 
 // ", noise sd 0.1 (units of y)", or the parameters of another likelihood.
-std::string spread_text(const models::KernelMachine& model, const models::Hyperparameters& values) {
+std::string spread_text(const inference::Problem& problem, const data::Scaling& scaling,
+                        const std::string& target, const models::Hyperparameters& values) {
   if (values.noise_variance)
     return fmt::format(", noise sd {} (units of {})", number(std::sqrt(*values.noise_variance)),
-                       data::printable(model.schema.target));
+                       data::printable(target));
   std::string text = " (of the latent function)";
-  const auto own = model.problem.likelihood->parameter_names();
-  const Vector logs = model.problem.likelihood->log_parameters();
+  const auto own = problem.likelihood->parameter_names();
+  const Vector logs = problem.likelihood->log_parameters();
   for (std::size_t i = 0; i < own.size(); ++i) {
     const double value = std::exp(logs(static_cast<Index>(i)));
     text += fmt::format(", {} {}", own[i],
-                        number(own[i] == "scale" ? model.scaling.unscale_width(value) : value));
+                        number(own[i] == "scale" ? scaling.unscale_width(value) : value));
   }
   return text;
 }
@@ -92,12 +93,13 @@ std::string likelihood_text(const models::KernelMachine& model) {
                      hidden > 0 ? fmt::format(" and {} more", hidden) : "");
 }
 
-std::string hyperparameters_text(const models::KernelMachine& model) {
-  const auto values = models::original(model.problem, model.scaling);
-  const auto names = model.schema.encoded_names();
+std::string hyperparameters_text(const inference::Problem& problem, const data::Scaling& scaling,
+                                 const data::Schema& schema) {
+  const auto values = models::original(problem, scaling);
+  const auto names = schema.encoded_names();
   std::string text =
       fmt::format("Parameters   signal sd {}{}\n", number(std::sqrt(values.signal_variance)),
-                  spread_text(model, values));
+                  spread_text(problem, scaling, schema.target, values));
   for (const auto& leaf : values.leaves) text += leaf_text(leaf, names);
   return text;
 }
@@ -116,6 +118,13 @@ std::string no_bound_reason(const models::KernelMachine& model) {
              : "the likelihood is not log-concave: the mode is a local one";
 }
 
+std::string jitter_text(double jitter) {
+  return fmt::format(
+      "Jitter       {} was added to the noise variance: H was not positive definite. The\n"
+      "             certificate is for the noise as given, so it counts the jitter\n",
+      number(jitter));
+}
+
 std::string certificate_text(const models::KernelMachine& model) {
   const auto& c = model.certificate;
   if (!c.rigorous)
@@ -129,12 +138,13 @@ std::string certificate_text(const models::KernelMachine& model) {
     return fmt::format(
         "Certificate  every latent mean {}is within {} of the one at the exact mode\n",
         everywhere ? "" : "at the training points ", number(c.mean_error_bound, 3));
-  return fmt::format(
-      "Certificate  {} is within {} of the exact one (units of {});\n"
-      "             relative residual {}\n",
-      everywhere ? "every predicted mean" : "every mean at the training points",
-      number(c.mean_error_bound, 3), data::printable(model.schema.target),
-      number(c.relative_residual, 3));
+  const std::string jitter = c.jitter > 0 ? jitter_text(c.jitter) : "";
+  return jitter + fmt::format(
+                      "Certificate  {} is within {} of the exact one (units of {});\n"
+                      "             relative residual {}\n",
+                      everywhere ? "every predicted mean" : "every mean at the training points",
+                      number(c.mean_error_bound, 3), data::printable(model.schema.target),
+                      number(c.relative_residual, 3));
 }
 
 }  // namespace mercer::cli

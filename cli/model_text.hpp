@@ -19,11 +19,14 @@ std::string model_text(const models::KernelMachine& model);
 /// "gaussian", "bernoulli-logit, 2 classes: 0, 1", "poisson".
 std::string likelihood_text(const models::KernelMachine& model);
 /// Signal, noise and lengthscales in the units of the data, with the names of the inputs.
-std::string hyperparameters_text(const models::KernelMachine& model);
+std::string hyperparameters_text(const inference::Problem& problem, const data::Scaling& scaling,
+                                 const data::Schema& schema);
 /// Names of the inputs that a linear trend does without, because others say the same.
 std::vector<std::string> trend_left_out(const models::KernelMachine& model);
 /// Why such a model has no bound of its latent mean.
 std::string no_bound_reason(const models::KernelMachine& model);
+/// What a factorisation added to the noise, and that the certificate counts it.
+std::string jitter_text(double jitter);
 std::string certificate_text(const models::KernelMachine& model);
 
 /// Runs `body`; what mends a factorisation that fails in it is said for likelihoods without

@@ -83,13 +83,15 @@ std::vector<std::string> labels_of(const models::KernelMachine& model,
   return out;
 }
 
-Json execute(const PredictCommand& command, models::KernelMachine model, const Console& console,
-             PredictionTotals& totals) {
+void execute(const PredictCommand& command, models::KernelMachine model, const Console& console) {
   const Timer timer;
+  PredictionTotals totals;
   if (command.seed) model.method.seed = *command.seed;
-  PredictionRows source(
-      command.data_path, prediction_schema(model.schema, model.problem.gaussian()),
-      row_options(data::TargetUse::ignored, command.data, command.options.memory));
+  auto reading = row_options(data::TargetUse::ignored, command.data, command.options.memory);
+  reading.carry = command.id;
+  reading.carry_all = command.with_inputs;
+  PredictionRows source(command.data_path,
+                        prediction_schema(model.schema, model.problem.gaussian()), reading);
   data::RowBlock block;
   bool more = source.next(block);
   auto options = command.options;
@@ -103,13 +105,13 @@ Json execute(const PredictCommand& command, models::KernelMachine model, const C
     totals.largest_bound.reset();
     totals.no_bound = no_bound_reason(fitted);
   }
-  PredictionSink sink(command, fitted.schema, columns_of(predictor, {}, draws),
-                      fitted.classifies());
+  PredictionSink sink(command, source.source().carried_names(), columns_of(predictor, {}, draws),
+                      fitted.classifies(), console);
   const auto progress = source.progress(console);
   auto sample = predictor.row_sample();
   for (; more; more = source.next(block)) {
     const auto predictions = source.predict(predictor, block, sample, progress);
-    sink.add(block.inputs, columns_of(predictor, predictions, draws),
+    sink.add(block, columns_of(predictor, predictions, draws),
              labels_of(fitted, predictions.probabilities));
     totals.add(predictions);
   }
@@ -117,9 +119,9 @@ Json execute(const PredictCommand& command, models::KernelMachine model, const C
   if (totals.variances.error) totals.matvecs += totals.variances.error->matvecs;
   clear_progress_line();
   source.report(console);
-  Json columns = sink.close();
+  sink.close();
   totals.seconds = timer.seconds();
-  return columns;
+  report(command, totals, sink, console);
 }
 
 void check(const PredictCommand& command, const Arguments& arguments) {
@@ -127,8 +129,6 @@ void check(const PredictCommand& command, const Arguments& arguments) {
   planning::check(command.options.variance);
   if (arguments.given("samples") && command.options.variance.joint_samples < 1)
     throw InvalidArgument("`samples` is 0, but must be positive");
-  if (command.with_inputs && command.run.json && command.output == "-")
-    throw InvalidArgument("--with-inputs needs a CSV output; name one with -o or leave out --json");
   check_output("--output", command.output, {command.model_path, command.data_path});
 }
 
@@ -168,11 +168,8 @@ int run_predict(const Words& words) {
   check(command, arguments);
   const Console console("predict", command.run.quiet);
   auto model = load_model(command.model_path);
-  explain_factorisations(model.problem.gaussian(), [&] {
-    PredictionTotals totals;
-    const Json columns = execute(command, std::move(model), console, totals);
-    report(command, totals, columns, console);
-  });
+  explain_factorisations(model.problem.gaussian(),
+                         [&] { execute(command, std::move(model), console); });
   return exit_ok;
 }
 

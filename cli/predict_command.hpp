@@ -16,7 +16,12 @@ struct PredictCommand {
   std::optional<std::uint64_t> seed;
   bool no_variance = false;
   bool with_inputs = false;
+  bool row_numbers = false;
+  std::vector<std::string> id;
   data::DataOptions data;  // drop_missing
+
+  /// Rows that are left out can be told by the numbers of the others.
+  bool numbers_rows() const { return row_numbers || data.drop_missing; }
 };
 
 template <class Visitor>
@@ -27,8 +32,17 @@ void visit_fields(PredictCommand& o, Visitor&& field) {
   field({"no_variance", "", "`variance=none`: only mean and error_bound, which is quick", "",
          Affects::nothing},
         o.no_variance, Any{});
-  field({"with_inputs", "", "copy the model's input columns in front", "", Affects::nothing},
+  field({"id", "A,B", "columns of DATA to copy in front, as they stand there",
+         "the id column of the model, if DATA has it", Affects::nothing},
+        o.id, Any{});
+  field({"with_inputs", "", "copy all columns of DATA in front, as they stand there", "",
+         Affects::nothing},
         o.with_inputs, Any{});
+  field({"row_numbers", "",
+         "a column `row` in front: the number of the row in DATA, from 1; always with "
+         "`drop_missing`",
+         "", Affects::nothing},
+        o.row_numbers, Any{});
   field({"seed", "S", "seed of draws and checks", "that of the model"}, o.seed, Any{});
 }
 

@@ -3,14 +3,17 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/column_spool.hpp"
 #include "cli/predict_command.hpp"
 #include "cli/record.hpp"
 #include "cli/variances.hpp"
 #include "mercer/data/csv_writer.hpp"
+#include "mercer/data/row_block.hpp"
 
 namespace mercer::cli {
 
@@ -21,21 +24,31 @@ struct PredictionColumn {
 
 class PredictionSink {
  public:
-  /// `names`: the columns to come; `labelled`: a text column "label" stands before them.
-  PredictionSink(const PredictCommand& command, const data::Schema& schema,
-                 const std::vector<PredictionColumn>& names, bool labelled = false);
+  /// `carried`: names of the columns of DATA that stand in front; `names`: the columns to come;
+  /// `labelled`: a text column "label" stands before them. A column of DATA that has the name of
+  /// one of predictions is written as input_NAME, and the console says so.
+  PredictionSink(const PredictCommand& command, std::vector<std::string> carried,
+                 const std::vector<PredictionColumn>& names, bool labelled, const Console& console);
 
-  void add(const Matrix& inputs, const std::vector<PredictionColumn>& columns,
+  void add(const data::RowBlock& rows, const std::vector<PredictionColumn>& columns,
            const std::vector<std::string>& labels = {});
-  /// Puts the file in place; returns the columns when they go into JSON.
-  Json close();
+  /// Puts a CSV file in place.
+  void close();
+  /// The columns as members of a JSON object that has begun; nothing when they went into a CSV
+  /// file. Only here is anything of them printed: a run that fails has printed nothing.
+  void print_members();
 
  private:
-  const PredictCommand& command_;
-  const data::Schema& schema_;
-  bool as_json_;
-  std::optional<data::CsvWriter> writer_;
-  Json json_ = Json::object();
+  void add_json(const data::RowBlock& rows, const std::vector<PredictionColumn>& columns,
+                const std::vector<std::string>& labels);
+  void print_array(std::size_t column, const std::string& indent);
+
+  bool numbered_;
+  std::vector<std::string> carried_;  // names in DATA
+  std::vector<std::string> names_;    // row, label and those of predictions
+  std::unique_ptr<data::CsvWriter> writer_;
+  std::unique_ptr<ColumnSpool> json_;  // carried_, then names_
+  bool any_rows_ = false;
 };
 
 /// Of a whole stream of predictions.
@@ -60,7 +73,7 @@ struct PredictionTotals {
 };
 
 /// Warnings, and the JSON object or the closing line.
-void report(const PredictCommand& command, const PredictionTotals& totals, const Json& columns,
+void report(const PredictCommand& command, const PredictionTotals& totals, PredictionSink& sink,
             const Console& console);
 
 }  // namespace mercer::cli

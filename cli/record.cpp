@@ -147,6 +147,7 @@ Json certificate_json(const models::KernelMachine& model) {
     put(json, "trend_defect", c.trend_defect);
     put(json, "trend_residual", c.trend_residual);
     put(json, "weighted_residual", c.residual(0));
+    put(json, "jitter", c.jitter);
   } else {
     put(json, "residual", c.residual.maxCoeff());
   }

@@ -48,7 +48,7 @@ data::PredictOptions row_options(data::TargetUse target, const data::DataOptions
                                  std::optional<std::uint64_t> memory) {
   auto csv = data::csv_options(options);
   csv.memory = reading_memory(memory);
-  return {target, options.drop_missing, csv};
+  return {.target = target, .drop_missing = options.drop_missing, .csv = csv};
 }
 
 data::Dataset read(DataFlags& flags, const models::MethodOptions& method) {

@@ -7,6 +7,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/format.hpp"
+#include "cli/model_text.hpp"
 #include "cli/record.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/verbs.hpp"
@@ -22,6 +23,23 @@ void write_solution(const std::string& path, const Vector& solution) {
   writer.close();
 }
 
+void write_history(const std::string& path, const History& residuals) {
+  Matrix rows(residuals.rows(), 2);
+  for (Index i = 0; i < rows.rows(); ++i) {
+    rows(i, 0) = static_cast<double>(i + 1);
+    rows(i, 1) = residuals.worst(i);
+  }
+  data::CsvWriter writer(path, {"iteration", "relative_residual"});
+  writer.rows(rows);
+  writer.close();
+}
+
+Json history_json(const History& residuals) {
+  Json values = Json::array();
+  for (Index i = 0; i < residuals.rows(); ++i) values.push_back(residuals.worst(i));
+  return values;
+}
+
 Json solve_json(const data::Dataset& data, const std::string& path, const Json& options,
                 const models::SolveOutcome& outcome) {
   const auto& report = outcome.report;
@@ -35,6 +53,8 @@ Json solve_json(const data::Dataset& data, const std::string& path, const Json& 
   put(json, "relative_residual", report.relative_residual);
   put(json, "tolerance", outcome.plan.system.tolerance);
   json["stop"] = std::string(to_string(report.stop));
+  json["residuals"] = history_json(report.residuals);
+  json["hyperparameters"] = hyperparameters_json(outcome.problem, outcome.scaling);
   put(json, "mean_error_bound", outcome.mean_error_bound);
   put(json, "jitter", outcome.jitter);
   json["fell_back_to_double"] = report.fell_back_to_double;
@@ -55,15 +75,16 @@ std::string solve_text(const data::Dataset& data, const models::SolveOutcome& ou
       operator_name(system), to_string(system.precision), outcome.preconditioner.name,
       outcome.preconditioner.rank > 0 ? fmt::format(" of rank {}", outcome.preconditioner.rank)
                                       : "");
-  text += fmt::format("Result       {}; {}, {} with K\n", to_string(report.stop),
+  text += hyperparameters_text(outcome.problem, outcome.scaling, data.schema);
+  text += fmt::format("Result       {}; {}, {} with K\n", as_words(to_string(report.stop)),
                       plural(report.iterations, "iteration"), plural(report.matvecs, "product"));
-  if (outcome.jitter > 0)
-    text += fmt::format("Jitter       {} was added to the noise: H was not positive definite\n",
-                        number(outcome.jitter));
+  if (outcome.jitter > 0) text += jitter_text(outcome.jitter);
   if (report.fell_back_to_double)
     text += "Precision    float32 products were not enough: the solve went on in double\n";
-  text += fmt::format("Residual     {} (relative, true, in double); tolerance {}\n",
-                      number(report.relative_residual, 3), number(system.tolerance, 3));
+  text += fmt::format("Residual     {} (relative, true, in double{}); tolerance {}\n",
+                      number(report.relative_residual, 3),
+                      outcome.jitter > 0 ? ", of the system with the jitter" : "",
+                      number(system.tolerance, 3));
   text += fmt::format("Certificate  every mean predicted from it is within {} of the exact one\n",
                       number(outcome.mean_error_bound, 3));
   text += fmt::format("Time         {} to build, {} to solve; peak memory {}\n",
@@ -79,12 +100,12 @@ int run_solve(const Words& words) {
                       "  mercer solve data.csv --target y --kernel rbf --lengthscale 1.5 "
                       "--noise 0.01 \\\n      --solver cg --preconditioner none --tolerance 1e-8",
                       "Solves H a = y, H = K + noise I, once, with the hyperparameters as given\n"
-                      "(unset ones take start values from the data).");
+                      "(unset ones take start values from the data, which are printed).");
   RunOptions run;
   DataFlags flags;
   models::FitOptions options;
   SolveCommand command;
-  const std::string& output = command.output;
+  const auto& [output, history] = command;
   arguments.positional("DATA", flags.path, "CSV file; - for standard input");
   arguments.group("Output");
   arguments.add(command);
@@ -99,6 +120,9 @@ int run_solve(const Words& words) {
   if (run.json && output == "-")
     throw InvalidArgument("--json and -o - both want standard output; name a file with -o");
   if (!output.empty()) check_output("--output", output, {flags.path});
+  if (!history.empty()) check_output_file("--history", history, {flags.path});
+  if (!history.empty() && same_file(history, output))
+    throw InvalidArgument("--history and --output name the same file; name two");
   const Console console("solve", run.quiet);
   tell_config(arguments, console);
   const auto data = read(flags, console, options.method);
@@ -110,9 +134,10 @@ int run_solve(const Words& words) {
     console.warn(fmt::format(
         "the tolerance {} was not reached ({}): the relative residual is {}; {}allow more "
         "--max-iterations, or try another --preconditioner",
-        number(outcome.plan.system.tolerance, 3), to_string(outcome.report.stop),
+        number(outcome.plan.system.tolerance, 3), as_words(to_string(outcome.report.stop)),
         number(outcome.report.relative_residual, 3),
         output.empty() ? "" : "the solution was not written; "));
+  if (!history.empty()) write_history(history, outcome.report.residuals);
   if (!output.empty() && converged) write_solution(output, outcome.solution);
   if (run.json)
     print_json(solve_json(data, flags.path, arguments.record(), outcome));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mercer/approximations/detail/point_set_problem.hpp"
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/core/threads.hpp"
@@ -85,7 +86,8 @@ VecchiaDraw vecchia_draw(const kernels::Kernel& kernel, const Matrix& x, double 
   BlockOfRows rows(kernel, ordered, s2, out.neighbours);
   for (Index first = 0; first < n; first += rows_to_a_block) {
     if (observer && observer(first) == Action::stop)
-      throw Interrupted(fmt::format("interrupted after {} of {} points were drawn", first, n));
+      throw Interrupted(fmt::format("interrupted after {} of {} points were drawn",
+                                    count_text(first), count_text(n)));
     const auto neighbours = search.find(first, std::min(n, first + rows_to_a_block));
     out.raised += rows.make(neighbours);
     rows.solve(neighbours, z);

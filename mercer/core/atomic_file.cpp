@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <system_error>
 
@@ -49,6 +50,52 @@ std::string reason_of(int error) {
   return std::strerror(error);
 }
 
+// The file that a name stands for: symbolic links are followed, also to one that is not there yet,
+// so that the link stays a link.
+std::string behind_links(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr int most = 40;  // as many as Linux follows
+  fs::path file = path;
+  std::error_code error;
+  for (int i = 0; i <= most; ++i) {
+    if (!fs::is_symlink(fs::symlink_status(file, error))) return file.string();
+    const auto target = fs::read_symlink(file, error);
+    if (error) return file.string();  // opening it says why
+    file = target.is_absolute() ? target : file.parent_path() / target;
+  }
+  throw IoError(fmt::format("cannot write '{}': {}", path, std::strerror(ELOOP)));
+}
+
+// What a file that is replaced looked like; unset when there is none.
+std::optional<struct stat> old_file(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return {};
+  return info;
+}
+
+// A rename needs no permission on the file that it replaces, so it is asked for here. Nobody may
+// write a file without any write bit; root too means to keep it.
+void require_writable(const std::string& path, const std::string& file, const struct stat& old) {
+  if ((old.st_mode & 0222U) != 0 && access(file.c_str(), W_OK) == 0) return;
+  throw IoError(fmt::format(
+      "cannot write '{}': it is read-only; name another file, or allow writing with chmod u+w",
+      path));
+}
+
+// Owner, group and mode of the file that is replaced. Where the group cannot be kept, the rights
+// that the old one had are given to nobody. Where the file system knows no modes the file stays
+// as it was made, private.
+void take_over(int descriptor, const struct stat& old) {
+  mode_t mode = old.st_mode & 0777U;
+  struct stat made {};
+  if (fstat(descriptor, &made) != 0) return;
+  if (made.st_uid != old.st_uid && fchown(descriptor, old.st_uid, static_cast<gid_t>(-1)) != 0)
+    errno = 0;  // only root may give a file away: ours from now on
+  if (made.st_gid != old.st_gid && fchown(descriptor, static_cast<uid_t>(-1), old.st_gid) != 0)
+    mode &= ~static_cast<mode_t>(0070);
+  if (fchmod(descriptor, mode) != 0) errno = 0;
+}
+
 }  // namespace
 
 void remove_temporary_files() {
@@ -56,21 +103,26 @@ void remove_temporary_files() {
     if (slot.state == 2) unlink(slot.name);
 }
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(behind_links(path_)) {
   std::error_code unknown;  // of a path that cannot be looked at; opening it says why
-  if (std::filesystem::is_directory(path_, unknown))
+  if (std::filesystem::is_directory(target_, unknown))
     throw IoError(fmt::format("cannot write '{}': it is a folder; name a file", path_));
-  // The mode of an ordinary file. mkstemp would make it private, and the umask of the process can
-  // only be asked for by changing it under the feet of other threads.
+  const auto old = old_file(target_);
+  if (old) require_writable(path_, target_, *old);
+  // The mode of an ordinary file; private until it has the owner and mode of the one it replaces.
+  // mkstemp would leave it private, and the umask of the process can only be asked for by changing
+  // it under the feet of other threads.
+  const mode_t mode = old ? 0600 : 0666;
   std::random_device random;
   int descriptor = -1;
   for (int attempt = 0; attempt < 100; ++attempt) {
-    temporary_ = fmt::format("{}.tmp-{:06x}", path_, random() & 0xffffff);
-    descriptor = open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    temporary_ = fmt::format("{}.tmp-{:06x}", target_, random() & 0xffffff);
+    descriptor = open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (descriptor >= 0 || errno != EEXIST) break;
   }
   if (descriptor >= 0) {
     slot_ = list_temporary(temporary_);
+    if (old) take_over(descriptor, *old);
     file_ = fdopen(descriptor, "wb");
     if (file_ != nullptr) return;
   }
@@ -108,10 +160,10 @@ void AtomicFile::commit() {
   const int closed = std::fclose(file_);
   file_ = nullptr;
   if (closed != 0) fail("write");
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace");
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("replace");
   forget();
   // Sync the folder too, so that the new name survives a power cut.
-  const auto folder = std::filesystem::path(path_).parent_path();
+  const auto folder = std::filesystem::path(target_).parent_path();
   const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY);
   if (descriptor >= 0) {
     fsync(descriptor);

@@ -57,6 +57,9 @@ void CsvReader::select(CsvSelection selection) {
   slots_.assign(header_.size(), 0);
   mark(selection.numeric, Kind::numeric);
   mark(selection.text, Kind::text);
+  raw_slots_.assign(selection.raw.empty() ? 0 : header_.size(), -1);
+  for (std::size_t slot = 0; slot < selection.raw.size(); ++slot)
+    raw_slots_.at(static_cast<std::size_t>(selection.raw[slot])) = static_cast<Index>(slot);
   selection_ = std::move(selection);
 }
 
@@ -68,6 +71,8 @@ bool CsvReader::next(CsvBlock& block, Index max_rows) {
   block.lines.clear();
   block.text.resize(selection_.text.size());
   for (auto& column : block.text) column.resize(static_cast<std::size_t>(max_rows));
+  block.raw.resize(selection_.raw.size());
+  for (auto& column : block.raw) column.resize(static_cast<std::size_t>(max_rows));
 
   text_bytes_ = 0;
   while (block.rows < max_rows && text_bytes_ < block_text_bytes && skip_to_row()) {
@@ -81,7 +86,8 @@ bool CsvReader::next(CsvBlock& block, Index max_rows) {
     line_ += 1 + newlines_in_row_;
   }
   block.values.resize(static_cast<std::size_t>(block.rows) * width);
-  for (auto& column : block.text) column.resize(static_cast<std::size_t>(block.rows));
+  for (auto* columns : {&block.text, &block.raw})
+    for (auto& column : *columns) column.resize(static_cast<std::size_t>(block.rows));
   if (block.rows == 0 && info_.rows == 0)
     throw DataError(fmt::format("{}: there is a header but no row of data below it", name()));
   return block.rows > 0;
@@ -226,14 +232,17 @@ bool CsvReader::parse_row(CsvBlock& block) {
   Index column = 0;
   for (bool row_ends = false; !row_ends; ++column) {
     double value = 0;
+    const char* const start = p;
     if (column < columns && kinds_[static_cast<std::size_t>(column)] == Kind::numeric &&
         fast_number(p, value)) {
       out[slots_[static_cast<std::size_t>(column)]] = value;
+      take_raw(column, trim({start, static_cast<std::size_t>(p - start)}), false, block);
     } else {
       Field field;
       if (!scan_field(p, field)) return false;
       if (bad_.problem == Problem::none && column < columns && !take_cell(column, field, block))
         bad_.content = field.content;
+      if (column < columns) take_raw(column, field.content, field.doubled_quotes, block);
     }
     if (!end_of_field(p, row_ends)) return false;
   }
@@ -342,6 +351,15 @@ bool CsvReader::take_cell(Index column, const Field& field, CsvBlock& block) {
                  static_cast<std::size_t>(slots_[j])] = value;
   }
   return true;
+}
+
+void CsvReader::take_raw(Index column, std::string_view content, bool doubled_quotes,
+                         CsvBlock& block) {
+  const Index slot = raw_slots_.empty() ? -1 : raw_slots_[static_cast<std::size_t>(column)];
+  if (slot < 0) return;
+  block.raw[static_cast<std::size_t>(slot)][static_cast<std::size_t>(block.rows)] =
+      unquoted(content, doubled_quotes);
+  text_bytes_ += content.size();
 }
 
 std::string CsvReader::place(Index line, const std::string& column) const {

@@ -53,6 +53,8 @@ struct CsvInfo {
 struct CsvSelection {
   std::vector<Index> numeric;
   std::vector<Index> text;
+  /// Delivered as they stand in the file, whatever they hold; also columns of the other lists.
+  std::vector<Index> raw;
   /// What to do about text in a numeric column, told its name; ends the error message.
   std::function<std::string(const std::string& column)> hint;
   /// Texts that read like a missing cell, but are levels of a text column.
@@ -64,6 +66,7 @@ struct CsvBlock {
   Index rows = 0;
   std::vector<double> values;                  // row after row, one per numeric column
   std::vector<std::vector<std::string>> text;  // text[j][row]
+  std::vector<std::vector<std::string>> raw;   // raw[j][row], without quotes and blanks around
   std::vector<Index> lines;                    // 1-based line in the file where each row starts
 };
 
@@ -123,6 +126,7 @@ class CsvReader {
   bool scan_field(const char*& p, Field& field);
   bool scan_quoted(const char*& p, Field& field);
   bool take_cell(Index column, const Field& field, CsvBlock& block);
+  void take_raw(Index column, std::string_view content, bool doubled_quotes, CsvBlock& block);
   bool end_of_field(const char*& p, bool& row_ends) const;
   void refill();
   void compact();
@@ -139,8 +143,9 @@ class CsvReader {
   std::vector<std::string> header_;
   std::string header_text_;
   CsvSelection selection_;
-  std::vector<Kind> kinds_;   // per column
-  std::vector<Index> slots_;  // per column: place among the numeric, or among the text columns
+  std::vector<Kind> kinds_;       // per column
+  std::vector<Index> slots_;      // per column: place among the numeric, or among the text columns
+  std::vector<Index> raw_slots_;  // per column: place among the raw ones, -1: none; empty: no raw
 
   std::vector<char> buffer_;
   std::size_t position_ = 0;  // of the next row in the buffer

@@ -30,7 +30,7 @@ PredictStream::PredictStream(const std::string& path, Schema schema, PredictOpti
     : PredictStream(CsvReader(path, options.csv), std::move(schema), options) {}
 
 PredictStream::PredictStream(CsvReader reader, Schema schema, PredictOptions options)
-    : reader_(std::move(reader)), schema_(std::move(schema)), options_(options) {
+    : reader_(std::move(reader)), schema_(std::move(schema)), options_(std::move(options)) {
   const auto names = names_in(reader_, schema_);
   std::unordered_map<std::string_view, Index> places;
   for (std::size_t j = 0; j < names.size(); ++j) places.emplace(names[j], static_cast<Index>(j));
@@ -64,10 +64,31 @@ PredictStream::PredictStream(CsvReader reader, Schema schema, PredictOptions opt
   noise_slot_ = add_if_there(schema_.noise_column);
   count_slot_ = add_if_there(schema_.count_column);
   numeric_columns_ = static_cast<Index>(selection.numeric.size());
+  choose_carried(names, selection);
   selection.hint = [](const std::string&) {
     return std::string("the model was fitted with numbers in this column");
   };
   reader_.select(std::move(selection));
+}
+
+void PredictStream::choose_carried(const std::vector<std::string>& names, CsvSelection& selection) {
+  std::vector<bool> taken(names.size(), false);
+  const auto take = [&](std::size_t column) {
+    taken[column] = true;
+    selection.raw.push_back(static_cast<Index>(column));
+    carried_names_.push_back(names[column]);
+  };
+  for (const auto& name : options_.carry) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end())
+      throw DataError(fmt::format("{}: {}", reader_.name(), unknown_column(name, names)));
+    const auto column = static_cast<std::size_t>(found - names.begin());
+    if (taken[column])
+      throw InvalidArgument(fmt::format("column {} is named twice; name it once", shown(name)));
+    take(column);
+  }
+  for (std::size_t column = 0; options_.carry_all && column < names.size(); ++column)
+    if (!taken[column]) take(column);
 }
 
 bool PredictStream::next(RowBlock& block, Index max_rows) {
@@ -170,9 +191,16 @@ void PredictStream::encode(const CsvBlock& raw, RowBlock& block) {
   block.noise.variance.resize(noise_slot_ < 0 ? 0 : count);
   block.noise.count.resize(count_slot_ < 0 ? 0 : count);
   block.lines.resize(kept_.size());
+  block.numbers.resize(kept_.size());
+  block.carried.resize(raw.raw.size());
+  for (auto& column : block.carried) column.resize(kept_.size());
+  const Index rows_before = reader_.info().rows - raw.rows;
   for (Index i = 0; i < count; ++i) {
     const Index row = kept_[static_cast<std::size_t>(i)];
     block.lines[static_cast<std::size_t>(i)] = raw.lines[static_cast<std::size_t>(row)];
+    block.numbers[static_cast<std::size_t>(i)] = rows_before + row + 1;
+    for (std::size_t j = 0; j < raw.raw.size(); ++j)
+      block.carried[j][static_cast<std::size_t>(i)] = raw.raw[j][static_cast<std::size_t>(row)];
     Index offset = 0;
     for (std::size_t j = 0; j < schema_.inputs.size(); ++j) {
       const Index width = schema_.inputs[j].width();

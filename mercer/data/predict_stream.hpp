@@ -17,8 +17,10 @@ enum class TargetUse { ignored, if_present, required };
 
 struct PredictOptions {
   TargetUse target = TargetUse::ignored;
-  bool drop_missing = false;  // leave rows with a missing input out instead of refusing
-  CsvOptions csv = {};        // separator, memory
+  bool drop_missing = false;            // leave rows with a missing input out instead of refusing
+  std::vector<std::string> carry = {};  // columns whose text goes into RowBlock::carried
+  bool carry_all = false;               // and then all others, in the order of the file
+  CsvOptions csv = {};                  // separator, memory
 };
 
 class PredictStream {
@@ -36,6 +38,8 @@ class PredictStream {
     return (noise_slot_ >= 0 || schema_.noise_column.empty()) &&
            (count_slot_ >= 0 || schema_.count_column.empty());
   }
+  /// Names of RowBlock::carried.
+  const std::vector<std::string>& carried_names() const { return carried_names_; }
   const CsvInfo& info() const { return reader_.info(); }
   Index rows_missing_target() const { return rows_missing_target_; }
   Index rows_dropped_missing() const { return rows_dropped_missing_; }
@@ -43,6 +47,7 @@ class PredictStream {
   Index cells_filled() const { return cells_filled_; }
 
  private:
+  void choose_carried(const std::vector<std::string>& names, CsvSelection& selection);
   bool keep_row(const CsvBlock& raw, Index row);
   void encode(const CsvBlock& raw, RowBlock& block);
   void encode_input(const CsvBlock& raw, Index row, std::size_t j, VectorView out);
@@ -60,6 +65,7 @@ class PredictStream {
   Index target_slot_ = 0;
   Index noise_slot_ = -1, count_slot_ = -1;  // -1: not in the file
   Index numeric_columns_ = 0;
+  std::vector<std::string> carried_names_;
   CsvBlock raw_;
   std::vector<Index> kept_;  // rows of raw_
   Vector encoded_;           // one raw column of a row

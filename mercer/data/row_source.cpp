@@ -25,7 +25,11 @@ void copy_row(const RowBlock& from, Index row, RowBlock& to, Index place) {
   copy_entry(from.target, row, to.target, place);
   copy_entry(from.noise.variance, row, to.noise.variance, place);
   copy_entry(from.noise.count, row, to.noise.count, place);
-  to.lines[static_cast<std::size_t>(place)] = from.lines[static_cast<std::size_t>(row)];
+  const auto source = static_cast<std::size_t>(row), goal = static_cast<std::size_t>(place);
+  to.lines[goal] = from.lines[source];
+  to.numbers[goal] = from.numbers[source];
+  for (std::size_t j = 0; j < from.carried.size(); ++j)
+    to.carried[j][goal] = from.carried[j][source];
 }
 
 void resize_column(const Vector& like, Index rows, Vector& column) {
@@ -39,6 +43,9 @@ void resize(RowBlock& block, Index rows, const RowBlock& like) {
   resize_column(like.noise.variance, rows, block.noise.variance);
   resize_column(like.noise.count, rows, block.noise.count);
   block.lines.resize(static_cast<std::size_t>(rows));
+  block.numbers.resize(static_cast<std::size_t>(rows));
+  block.carried.resize(like.carried.size());
+  for (auto& column : block.carried) column.resize(static_cast<std::size_t>(rows));
 }
 
 void append(RowBlock& to, Index count, const RowBlock& block) {
@@ -100,18 +107,21 @@ bool MemoryRows::next(RowBlock& block) {
   block.noise = data_.noise;
   block.lines.resize(static_cast<std::size_t>(data_.size()));
   std::iota(block.lines.begin(), block.lines.end(), Index{1});
+  block.numbers = block.lines;
   return true;
 }
 
 CsvRows::CsvRows(std::string path, Schema schema, PredictOptions options)
-    : path_(std::move(path)), schema_(std::move(schema)), options_(options) {
+    : path_(std::move(path)), schema_(std::move(schema)), options_(std::move(options)) {
   start();  // a file that does not do is refused at once
 }
 
 CsvRows::CsvRows(std::string path, DataOptions options)
     : path_(std::move(path)),
       learning_(std::move(options)),
-      options_{TargetUse::required, learning_->drop_missing, csv_options(*learning_)} {
+      options_{.target = TargetUse::required,
+               .drop_missing = learning_->drop_missing,
+               .csv = csv_options(*learning_)} {
   fresh_.emplace(open());
 }
 
@@ -152,9 +162,12 @@ const Schema& CsvRows::schema() {
 void CsvRows::start() {
   const auto& columns = schema();
   stream_.emplace(open(), columns, options_);
+  // A text counts as eight numbers: its string and some characters of its own.
+  const auto texts = static_cast<Index>(stream_->carried_names().size());
   if (block_rows_ == 0)
-    block_rows_ = std::clamp<Index>(kBlockValues / std::max<Index>(columns.dimension(), 1),
-                                    kLeastBlockRows, kMostBlockRows);
+    block_rows_ =
+        std::clamp<Index>(kBlockValues / std::max<Index>(columns.dimension() + 8 * texts, 1),
+                          kLeastBlockRows, kMostBlockRows);
 }
 
 bool CsvRows::next(RowBlock& block) {

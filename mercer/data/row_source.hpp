@@ -82,6 +82,10 @@ class CsvRows final : public RowSource {
   Index cells_filled() const { return stream_ ? stream_->cells_filled() : 0; }
   Index comment_lines() const { return stream_ ? stream_->info().comment_lines : 0; }
   Index rows_dropped_missing() const { return stream_ ? stream_->rows_dropped_missing() : 0; }
+  /// Names of RowBlock::carried.
+  std::vector<std::string> carried_names() const {
+    return stream_ ? stream_->carried_names() : std::vector<std::string>();
+  }
   bool has_noise() const { return !stream_ || stream_->has_noise(); }
   /// Share of the file that was read; unset where its size is not known.
   std::optional<double> share_read() const;

@@ -2,6 +2,7 @@
 // found.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct Certificate {
   double residual_norm = 0;      // Gaussian noise only: |r|, standardised units
   double trend_defect = 0;       // |M^-1/2 A'w|, M = A'H^-1 A: how far beta is from optimal
   double trend_residual = 0;  // at least |H^-1/2 R M^-1/2|, R = A - H B, B the solves of the trend
+  // Gaussian noise only: what a factorisation had to add to every noise variance. Residuals and
+  // bounds are those of the noise as given, so they count it; variances are at most too large.
+  double jitter = 0;
 };
 
 /// One latent function after the data. Its mean at x* is a*'beta + k*'w + offset, and its variance
@@ -46,8 +50,9 @@ struct Posterior {
   std::vector<LatentFunction> functions;
   Certificate certificate;  // its mean_error_bound is on the scale of the observations
   LikelihoodValue evidence;
-  SystemReport solve;                  // of the weights; with Laplace of all Newton steps
-  int newton_steps = 0, halvings = 0;  // Laplace only
+  SystemReport solve;                      // of the weights; with Laplace of all Newton steps
+  int newton_steps = 0, halvings = 0;      // Laplace only
+  std::optional<double> newton_decrement;  // Laplace: see LaplaceMode::decrement
   double jitter = 0;
   preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;

@@ -34,7 +34,7 @@ struct SystemReport {
   double seconds = 0;            // without those of building a preconditioner
   double relative_residual = 0;  // true, in double, the worst column
   Vector residual_norms;         // |b - H x| per column, true, in double
-  History residuals;
+  History residuals = History(1);
   bool fell_back_to_double = false;
 };
 

@@ -156,6 +156,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   }
   result.solve = std::move(posterior.solve);
   result.newton_steps = posterior.newton_steps;
+  result.newton_decrement = posterior.newton_decrement;
   result.halvings = posterior.halvings;
   result.jitter = posterior.jitter;
   result.preconditioner = std::move(posterior.preconditioner);

@@ -70,6 +70,9 @@ struct FitResult {
   std::vector<std::string> warnings;
   inference::SystemReport solve;       // of the weights; with Laplace of all Newton steps
   int newton_steps = 0, halvings = 0;  // Laplace only
+  // Laplace, where rounding keeps the residual of the mode above the tolerance: how far the latent
+  // means are from the mode, in posterior standard deviations, to first order.
+  std::optional<double> newton_decrement;
   double jitter = 0;
   preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;

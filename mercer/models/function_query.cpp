@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/inference/inference.hpp"
@@ -96,7 +97,7 @@ Matrix FunctionQuery::solve(ConstMatrixView b, MatrixView u, std::int64_t& matve
         "use `solver=cholesky`, a looser `tolerance`, or {}",
         approximate() ? "exact variances that measure the error of the others were"
                       : "variances were",
-        tolerance, to_string(report.stop), report.iterations, report.relative_residual,
+        tolerance, to_string(report.stop), count_text(report.iterations), report.relative_residual,
         approximate() ? "`check_rows=0`" : "`variance=vecchia` or none"));
   return r;
 }
@@ -139,12 +140,16 @@ Moments FunctionQuery::exact_variances(const QueryBlock& block, const Observer& 
                             : explained_by_solves(cross, prior, out.matvecs, observer);
   const Vector trend = trend_variance(block);
   Vector variance = prior - explained.value + trend;
+  const double jitter = model_.certificate.jitter;
+  const double jitter_ratio = jitter > 0 ? jitter / (noise_.least() - jitter) : 0.0;
   double sd_error_bound = 0;
   for (Index i = 0; i < variance.size(); ++i) {
     explained.rounded(i) += inference::trend_variance_error(std::max(0.0, trend(i)), prior(i),
                                                             model_.certificate.trend_residual);
     const double high = variance(i) + explained.rounded(i);
-    const double low = variance(i) - explained.rounded(i) - explained.truncated(i);
+    // k*'H^-1 k* is at most jitter/min D times larger for H without its jitter.
+    const double low = variance(i) - explained.rounded(i) - explained.truncated(i) -
+                       jitter_ratio * std::max(0.0, explained.value(i));
     out.clamped += inference::raise_to_floor(variance(i), prior(i));
     const double sd = std::sqrt(variance(i));
     sd_error_bound = std::max(

@@ -24,11 +24,9 @@ const char* task_of(const KernelMachine& model) {
 }
 
 nlohmann::json to_json(const Certificate& c) {
-  return {{"mean_error_bound", c.mean_error_bound},
-          {"relative_residual", c.relative_residual},
-          {"residual_norm", c.residual_norm},
-          {"trend_defect", c.trend_defect},
-          {"trend_residual", c.trend_residual}};
+  return {{"mean_error_bound", c.mean_error_bound}, {"relative_residual", c.relative_residual},
+          {"residual_norm", c.residual_norm},       {"trend_defect", c.trend_defect},
+          {"trend_residual", c.trend_residual},     {"jitter", c.jitter}};
 }
 
 // The record is a text, so that the header needs no JSON library.
@@ -45,7 +43,9 @@ Certificate certificate_from(const nlohmann::json& json) {
   c.residual_norm = json.at("residual_norm").get<double>();
   c.trend_defect = json.at("trend_defect").get<double>();
   c.trend_residual = json.at("trend_residual").get<double>();
+  c.jitter = json.value("jitter", 0.0);  // files of earlier programs do not have it
   if (!(c.trend_residual >= 0)) throw ModelFileError("a residual is negative");
+  if (!(c.jitter >= 0)) throw ModelFileError("its jitter is negative");
   return c;
 }
 

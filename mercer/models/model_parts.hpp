@@ -25,7 +25,10 @@ Matrix take(data::ArrayFile& file, const char* name, Index rows, Index columns);
 template <class Read>
 auto undamaged(const std::string& name, Read&& read) {
   const auto damage = [&](const std::exception& error) {
-    return ModelFileError(fmt::format("'{}' is damaged: {}", name, error.what()));
+    // The JSON library begins its sentences with a code of its own: "[json.exception.x.403] ".
+    std::string_view text = error.what();
+    if (text.starts_with("[json.")) text.remove_prefix(std::min(text.find("] ") + 2, text.size()));
+    return ModelFileError(fmt::format("'{}' is damaged: {}", name, text));
   };
   try {
     return read();

@@ -17,7 +17,7 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
     throw InvalidArgument("solve is one system H a = y without a mean; leave `mean` out");
   const auto [scaling, rows] = scale(data, options.standardize);
   const auto problem = start_problem(options.method, data.schema, rows.x, rows.target());
-  SolveOutcome out;
+  SolveOutcome out{.problem = problem, .scaling = scaling};
   out.plan = planning::make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(),
                                  rows.x, options.method, PlanFor::solve);
   auto solved = solve_system(problem, rows, Matrix(rows.size(), 0), out.plan.system, progress);
@@ -27,9 +27,11 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
   out.preconditioner = std::move(solved.preconditioner);
   out.build_seconds = solved.build_seconds;
   // sqrt(k**) |D^-1/2 r| <= sqrt(k** / min D) |r|, at its largest over the points, in target units.
+  // r is the residual for the noise as given: jitter adds its product with the solution.
   const double prior = problem.kernel.diagonal(rows.x).maxCoeff();
-  out.mean_error_bound = scaling.unscale_width(std::sqrt(prior / solved.noise.least()) *
-                                               out.report.residual_norms.maxCoeff());
+  const double residual = out.report.residual_norms.maxCoeff() + out.jitter * out.solution.norm();
+  out.mean_error_bound =
+      scaling.unscale_width(std::sqrt(prior / rows.noise.at(problem.noise()).least()) * residual);
   return out;
 }
 

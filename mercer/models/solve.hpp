@@ -10,8 +10,10 @@ namespace mercer::models {
 
 struct SolveOutcome {
   Plan plan;
-  inference::SystemReport report;
-  Vector solution;  // H^-1 y on scaled data
+  inference::Problem problem;  // kernel and noise with the values that were used, on scaled data
+  data::Scaling scaling;
+  inference::SystemReport report;  // its `residuals`: relative residual after each iteration
+  Vector solution;                 // H^-1 y on scaled data
   double jitter = 0;
   preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;

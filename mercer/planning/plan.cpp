@@ -124,7 +124,8 @@ Plan plan_fit(const inference::Problem& problem, double noise, const inference::
   Plan plan = begin_plan(problem.kernel, rows.x, method);
   // One vector of each function more where a mode is searched for.
   const auto system = posterior_system(problem, noise, rows, problem.gaussian() ? 0 : 1);
-  if (train.train != "none") plan_training(problem, noise, rows, method, train, plan);
+  if (train.train != "none")
+    plan_training(problem, noise, rows, method, train, least_bytes(system, method, plan), plan);
   plan_system(system, method, plan);
   // Refuses a solver that this model cannot have.
   plan.inference = inference::posterior_method(problem, rows, plan.system.solver);

@@ -67,8 +67,11 @@ double memory_budget(const MethodOptions& method, double base);
 inline constexpr Index kAlwaysDirect = 4000;
 
 /// Throws DoesNotFit naming the smallest of these ways, or InvalidArgument when none is allowed.
+/// `bytes_after` is what the next stage of the run needs at least, so that the memory that is
+/// said to do is enough for all of it.
 [[noreturn]] void refuse(const Plan& plan, const std::vector<PlanRow>& rows,
-                         const std::string& what, const MethodOptions& method);
+                         const std::string& what, const MethodOptions& method,
+                         double bytes_after = 0);
 
 enum class PlanFor { solve, predict };
 

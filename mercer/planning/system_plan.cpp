@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/adaptive.hpp"
@@ -397,16 +398,20 @@ std::string conflict(const MethodOptions& method) {
 }  // namespace
 
 void refuse(const Plan& plan, const std::vector<PlanRow>& rows, const std::string& what,
-            const MethodOptions& method) {
+            const MethodOptions& method, double bytes_after) {
   const PlanRow* least = nullptr;
   for (const auto& row : rows)
     if (row.allowed && (least == nullptr || row.bytes < least->bytes)) least = &row;
   if (least == nullptr) throw InvalidArgument(conflict(method));
+  const double needed = plan.base_bytes + std::max(least->bytes, bytes_after);
   throw DoesNotFit(fmt::format(
-      "{} of {} rows does not fit into {}; the smallest is {} ({}), so `memory={:.0f}M` would do",
-      what, plan.n, format_bytes(plan.budget_bytes), least->method,
+      "{} of {} rows does not fit into {}; the smallest is {} ({}){}, so `memory={:.0f}M` would do",
+      what, count_text(plan.n), format_bytes(plan.budget_bytes), least->method,
       format_bytes(plan.base_bytes + least->bytes),
-      std::ceil((plan.base_bytes + least->bytes) * 1.05 / 1048576)));
+      bytes_after > least->bytes
+          ? fmt::format(", and the solve after it needs {}", format_bytes(needed))
+          : "",
+      std::ceil(needed * 1.05 / 1048576)));
 }
 
 System posterior_system(const inference::Problem& problem, double noise,
@@ -422,14 +427,27 @@ System posterior_system(const inference::Problem& problem, double noise,
           .columns = 1 + inference::mean_basis_size(problem.mean, d) + columns};
 }
 
-Candidate choose(const System& system, const MethodOptions& method, const Plan& plan) {
-  auto all = considered(system, method, plan);
-  if (Candidate* best = best_candidate(all, system, method)) return *best;
-  Candidate* least = nullptr;
-  for (auto& c : all)
+namespace {
+
+// Of those that the options allow.
+const Candidate& smallest(const std::vector<Candidate>& all, const MethodOptions& method) {
+  const Candidate* least = nullptr;
+  for (const auto& c : all)
     if (c.row.allowed && (least == nullptr || c.row.bytes < least->row.bytes)) least = &c;
   if (least == nullptr) throw InvalidArgument(conflict(method));
   return *least;
+}
+
+}  // namespace
+
+Candidate choose(const System& system, const MethodOptions& method, const Plan& plan) {
+  auto all = considered(system, method, plan);
+  if (Candidate* best = best_candidate(all, system, method)) return *best;
+  return smallest(all, method);
+}
+
+double least_bytes(const System& system, const MethodOptions& method, const Plan& plan) {
+  return smallest(considered(system, method, plan), method).row.bytes;
 }
 
 double plan_system(const System& system, const MethodOptions& method, Plan& plan) {

@@ -47,6 +47,9 @@ struct Candidate {
 /// InvalidArgument when the options allow none.
 Candidate choose(const System& system, const MethodOptions& method, const Plan& plan);
 
+/// What the smallest of these ways needs beside the data.
+double least_bytes(const System& system, const MethodOptions& method, const Plan& plan);
+
 /// Adds all ways to the plan and takes one: fills system, variance_block, rows, seconds, peak and
 /// reason. Returns the seconds of the choice on a typical machine. Throws DoesNotFit.
 double plan_system(const System& system, const MethodOptions& method, Plan& plan);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mercer/core/count_text.hpp"
 #include "mercer/inference/adaptive.hpp"
 #include "mercer/inference/inference.hpp"
 #include "mercer/training/rules.hpp"
@@ -125,7 +126,7 @@ Way exact_way(const Learning& p, Index rows) {
   w.trainer = training::exact_trainer().name;
   w.rows = rows;
   w.levels = levels_to(p, rows);
-  const auto which = fmt::format("{} {} rows", rows == p.n ? "all" : "random", rows);
+  const auto which = fmt::format("{} {} rows", rows == p.n ? "all" : "random", count_text(rows));
   w.row.stage = "train";
   w.row.method =
       fmt::format("exact {}, {}", p.problem.gaussian() ? "likelihood" : "evidence", which);
@@ -134,7 +135,8 @@ Way exact_way(const Learning& p, Index rows) {
   w.row.note = fmt::format("{:.2g} s a gradient", p.exact_seconds(rows));
   w.reason = p.problem.gaussian()
                  ? fmt::format("Hyperparameters are learned on {} (exact likelihood). ", which)
-                 : fmt::format("Learning maximises the exact Laplace evidence of {} rows. ", rows);
+                 : fmt::format("Learning maximises the exact Laplace evidence of {} rows. ",
+                               count_text(rows));
   return w;
 }
 
@@ -177,15 +179,16 @@ Index rows_before_solves(const Learning& p, Index rows) {
 std::string reason_of_solves(const Learning& p, const Way& w) {
   const auto& entry = training::trainers().find(w.trainer);
   const auto words = entry.words.empty() ? entry.name : entry.words;
-  const auto which = fmt::format("{} {} rows", w.rows == p.n ? "all" : "random", w.rows);
+  const auto which =
+      fmt::format("{} {} rows", w.rows == p.n ? "all" : "random", count_text(w.rows));
   if (!p.problem.gaussian())
     return fmt::format(
-        "Learning is by {} on gradients by solves from {} rows{}. ", words, w.rows,
-        w.levels.empty() ? "" : fmt::format(", begun exactly on {}", w.levels.back()));
+        "Learning is by {} on gradients by solves from {} rows{}. ", words, count_text(w.rows),
+        w.levels.empty() ? "" : fmt::format(", begun exactly on {}", count_text(w.levels.back())));
   const std::string_view how = entry.takes_gradients() ? "exact gradients from solves" : words;
   if (w.levels.empty()) return fmt::format("Hyperparameters are learned on {} by {}. ", which, how);
   return fmt::format("Hyperparameters are learned on {} rows by Cholesky, then on {} by {}. ",
-                     w.levels.back(), which, how);
+                     count_text(w.levels.back()), which, how);
 }
 
 Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
@@ -215,7 +218,7 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
                            : entry.gradients != nullptr ? entry.gradients(p.problem, p.train)
                                                         : p.habits().gradients;
   w.row.stage = "train";
-  w.row.method = fmt::format("{} on {} rows, {}", trainer, rows,
+  w.row.method = fmt::format("{} on {} rows, {}", trainer, count_text(rows),
                              surrogate_only         ? "Vecchia likelihood"
                              : p.problem.gaussian() ? "exact gradients by solves"
                                                     : "gradients by solves");
@@ -297,7 +300,7 @@ void take(Way& w, Plan& plan) {
 
 void plan_training(const inference::Problem& problem, double noise,
                    const inference::Observations& rows, const MethodOptions& method,
-                   const TrainOptions& train, Plan& plan) {
+                   const TrainOptions& train, double bytes_after, Plan& plan) {
   if (training::trainers().contains(train.train))
     if (const auto why = training::trainers().find(train.train).refusal(problem);
         !why.empty() && !exact_allowed(train))
@@ -318,7 +321,7 @@ void plan_training(const inference::Problem& problem, double noise,
     auto subset = exact_way(p, fewer);
     subset.reason = fmt::format(
         "Hyperparameters are learned on {} random rows, because more do not fit into memory. ",
-        fewer);
+        count_text(fewer));
     add(std::move(subset), true);
   }
   // With "auto" the rank is what a hybrid may have beside the rest; 0: none is built.
@@ -333,7 +336,7 @@ void plan_training(const inference::Problem& problem, double noise,
   std::vector<PlanRow> table;
   table.reserve(ways.size());
   for (const auto& w : ways) table.push_back(w.row);
-  if (chosen == ways.end()) refuse(plan, table, "learning", method);
+  if (chosen == ways.end()) refuse(plan, table, "learning", method, bytes_after);
   plan.rows.insert(plan.rows.begin(), table.begin(), table.end());
 }
 

@@ -7,9 +7,10 @@
 namespace mercer::planning {
 
 /// Adds the ways to learn and takes one: fills trains, train_method, train_rows, train_levels,
-/// train_system and the reason. `noise` as in plan_fit. Throws DoesNotFit.
+/// train_system and the reason. `noise` as in plan_fit, `bytes_after` as in refuse. Throws
+/// DoesNotFit.
 void plan_training(const inference::Problem& problem, double noise,
                    const inference::Observations& rows, const MethodOptions& method,
-                   const TrainOptions& train, Plan& plan);
+                   const TrainOptions& train, double bytes_after, Plan& plan);
 
 }  // namespace mercer::planning

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mercer/approximations/local_variance.hpp"
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/pathwise.hpp"
@@ -86,7 +87,7 @@ std::string choose(const System& system, const VarianceOptions& options, Index c
   plan.reason += fmt::format(
       "Variances are {}, because exact ones of {} rows would take more than {:.0f} s on a typical "
       "machine. ",
-      instead.words, options.rows, kLongestExact);
+      instead.words, count_text(options.rows), kLongestExact);
   return instead.method;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
@@ -18,6 +19,9 @@
 
 namespace mercer::studies {
 namespace {
+
+// A default limit for one solve: enough to see who wins, short enough to wait for the whole grid.
+constexpr double kProductsOfACell = 300, kLeastCellSeconds = 1, kMostCellSeconds = 60;
 
 using inference::Operators;
 using inference::SolvePrecision;
@@ -61,11 +65,13 @@ class Comparison {
 
   /// What is done so far when it is cancelled in the middle of a run.
   CompareResult run() {
+    const Timer timer;
     try {
       run_grid();
     } catch (const Interrupted&) {
       result_.interrupted = true;
     }
+    result_.seconds = timer.seconds();
     return std::move(result_);
   }
 
@@ -135,15 +141,19 @@ class Comparison {
     const double bytes = inference::operator_bytes(n, result_.d, 1, op_, precision_);
     if (base + bytes > budget_ && op_ != operators::default_operator().name)
       throw DoesNotFit(fmt::format("`operator={}` takes {} for {} rows, but `memory` leaves {}",
-                                   op_, format_bytes(bytes), n, format_bytes(budget_ - base)));
+                                   op_, format_bytes(bytes), count_text(n),
+                                   format_bytes(budget_ - base)));
     in_use_ = base + bytes + krylov::default_solver().bytes(n, 1, true);
     if (in_use_ > budget_)
       throw DoesNotFit(
           fmt::format("a comparison on {} rows needs {} at least, but `memory` is {}; "
                       "allow more, or take fewer `rows`",
-                      n, format_bytes(in_use_), format_bytes(budget_)));
+                      count_text(n), format_bytes(in_use_), format_bytes(budget_)));
     result_.op = op_;
     result_.precision = to_string(precision_);
+    const double product = inference::product_seconds(speeds_, n, op_, precision_, 1);
+    result_.cell_seconds = options_.cell_seconds.value_or(
+        std::clamp(kProductsOfACell * product, kLeastCellSeconds, kMostCellSeconds));
   }
 
   CompareRun run_one(const std::shared_ptr<const Operators>& k, const CompareMethod& method,
@@ -185,9 +195,9 @@ class Comparison {
     if (in_use_ + bytes > budget_)
       return fmt::format("needs {} more memory, {} are left", format_bytes(bytes),
                          format_bytes(budget_ - in_use_));
-    if (seconds > options_.cell_seconds)
+    if (seconds > result_.cell_seconds)
       return fmt::format("building it would take about {:.2g} s, more than `cell_seconds={:g}`",
-                         seconds, options_.cell_seconds);
+                         seconds, result_.cell_seconds);
     return "";
   }
 
@@ -202,7 +212,7 @@ class Comparison {
   // Progress, and the limit on seconds. The run and the timer must outlive it.
   Observer watch(CompareRun& run, double fraction, const Timer& timer) {
     return [this, &run, fraction, &timer](const Iteration& it) {
-      run.timed_out = timer.seconds() > options_.cell_seconds;
+      run.timed_out = timer.seconds() > result_.cell_seconds;
       const bool proceed = report(fraction, run, fmt::format(", iteration {}", it.number));
       return run.timed_out || !proceed ? Action::stop : Action::proceed;
     };

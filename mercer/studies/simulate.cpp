@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "mercer/approximations/vecchia_draw.hpp"
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
@@ -54,7 +55,7 @@ approximations::VecchiaDraw sparse_draw(const kernels::Kernel& kernel, const Mat
   if (progress)
     observer = [&](Index drawn) {
       return progress({"draw", static_cast<double>(drawn) / static_cast<double>(x.rows()),
-                       fmt::format("{} of {} points", drawn, x.rows())});
+                       fmt::format("{} of {} points", count_text(drawn), count_text(x.rows()))});
     };
   return approximations::vecchia_draw(
       kernel, x, nugget,
@@ -64,8 +65,8 @@ approximations::VecchiaDraw sparse_draw(const kernels::Kernel& kernel, const Mat
 void check_memory(const DrawOptions& options, Index n, Index d) {
   const double need = draw_bytes(options, n, d);
   if (need > options.memory_bytes)
-    throw DoesNotFit(fmt::format("a draw of {} points ({}) needs {}, but {} may be used", n,
-                                 to_string(resolve(options, n)), format_bytes(need),
+    throw DoesNotFit(fmt::format("a draw of {} points ({}) needs {}, but {} may be used",
+                                 count_text(n), to_string(resolve(options, n)), format_bytes(need),
                                  format_bytes(options.memory_bytes)));
 }
 

@@ -19,6 +19,7 @@ using inference::Problem;
 // they cost little; replay makes any earlier one as good, only older.
 constexpr double kCheckpointSeconds = 0.1, kCheckpointShare = 50;
 constexpr int kExactSteps = 100;
+constexpr double kUsualSteps = 25;
 // Step of the differences that a Hessian is taken from.
 constexpr double kDifference = 0.05;
 // Arrays of a checkpoint that belong to the exact method and to the trainer.
@@ -133,7 +134,9 @@ optim::MinimizeResult Search::climb(const Observations& rows, const Vector& star
     remember_climb(best, best_value, rows.size());
     // Of starts on few rows, only what comes of them is worth scoring.
     if (rows.size() == all_.size()) tell(best);
-    return stopped(stage, static_cast<double>(it.number) / options.max_iterations,
+    // Climbs end long before their limit: this approaches 1 as their usual number is passed.
+    const double usual = std::min<double>(kUsualSteps, options.max_iterations);
+    return stopped(stage, 1 - std::exp(-it.number / usual),
                    fmt::format("step {}, log likelihood {:.6g}", it.number, -it.value * count))
                ? Action::stop
                : Action::proceed;
@@ -224,9 +227,16 @@ void Search::remember_climb(ConstVectorView theta, double value, Index rows) {
   remember(theta);
 }
 
-bool Search::stopped(const std::string& stage, double fraction, const std::string& detail) const {
+void Search::part(double begin, double end) {
+  part_begin_ = begin;
+  part_end_ = end;
+}
+
+bool Search::stopped(const std::string& stage, double fraction, const std::string& detail) {
   const bool learned = learned_.has_value();
-  return request_.progress && request_.progress({stage, fraction, detail, /*ends_stage=*/learned,
+  if (fraction >= 0)
+    fraction_ = std::max(fraction_, part_begin_ + fraction * (part_end_ - part_begin_));
+  return request_.progress && request_.progress({stage, fraction_, detail, /*ends_stage=*/learned,
                                                  learned}) == Action::stop;
 }
 

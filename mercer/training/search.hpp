@@ -64,8 +64,11 @@ class Search {
   void remember(ConstVectorView theta) { learned_ = theta; }
   /// The last of these; none when nothing has been learned yet.
   const std::optional<Vector>& learned() const { return learned_; }
-  /// True: the user wants the stage to end here, with what it has.
-  bool stopped(const std::string& stage, double fraction, const std::string& detail) const;
+  /// Fractions told from now on are of this share of all learning, from `begin` to `end`.
+  void part(double begin, double end);
+  /// True: the user wants the stage to end here, with what it has. `fraction` is of the present
+  /// part, negative when unknown; what the user is told is of all learning, and never falls.
+  bool stopped(const std::string& stage, double fraction, const std::string& detail);
   /// Seconds of learning so far, those of observers left out.
   double seconds() const { return timer_.seconds() - outside_; }
 
@@ -109,6 +112,7 @@ class Search {
   std::string checkpoint_error_;  // why the last attempt to write it failed; or empty
   double outside_ = 0;
   int told_ = 0;
+  double part_begin_ = 0, part_end_ = 1, fraction_ = -1;
   std::optional<Vector> learned_;
   // Of the best exact climb so far: minus the evidence per entry, and its rows.
   double best_value_ = HUGE_VAL;

@@ -15,6 +15,8 @@ constexpr Index kTrialRows = 3000;
 constexpr int kTrialSteps = 25;
 // Evaluations on more rows that knowing the Hessian of fewer saves.
 constexpr double kSavedEvaluations = 8;
+// Of the time of learning by solves, about, that climbs on few rows take before them.
+constexpr double kShareOfClimbs = 0.3;
 
 // What is best for few rows need not be for all: a start goes on for some steps on the Vecchia
 // likelihood of more rows, and is judged by what it reaches there. Returns its negative log.
@@ -40,9 +42,12 @@ Hint hint_from(Search& search, const inference::Observations& few, Index more,
   return hint;
 }
 
-// Several starts on the rows of the first level, the best of them.
+// How much of the climbing one climb is: by the cube of its rows.
+double climb_weight(Index rows) { return std::pow(static_cast<double>(rows), 3); }
+
+// Several starts on the rows of the first level, the best of them. `share`: of all learning.
 optim::MinimizeResult best_start(Search& search, const inference::Observations& rows,
-                                 bool on_surrogate) {
+                                 bool on_surrogate, double share) {
   const int starts = 1 + search.options().restarts;
   const bool judge = on_surrogate && starts > 1 && search.trainer_state().empty();
   const bool alone = rows.size() == search.choice().rows;
@@ -51,6 +56,7 @@ optim::MinimizeResult best_start(Search& search, const inference::Observations& 
   for (int s = 0; s < starts; ++s) {
     const Vector start = s == 0 ? search.box().inside(search.start().log_parameters())
                                 : random_start(search.start(), search.box(), search.seed(), s);
+    search.part(share * s / starts, share * (s + 1) / starts);
     auto result = search.climb(rows, start, alone ? "learn" : "learn (start)");
     double rank = result.value;
     if (judge && std::isfinite(rank)) rank = try_on_more_rows(search, result.theta);
@@ -80,13 +86,18 @@ struct Climbed {
 };
 
 // The levels: exact evidences, by factorisations.
-Climbed climb_levels(Search& search, bool on_surrogate) {
+Climbed climb_levels(Search& search, bool on_surrogate, double share) {
   const auto& levels = search.choice().levels;
   auto rows = search.rows(levels.front());
-  auto best = best_start(search, rows, on_surrogate);
+  double done = (1 + search.options().restarts) * climb_weight(levels.front()), total = done;
+  for (std::size_t i = 1; i < levels.size(); ++i) total += climb_weight(levels[i]);
+  auto best = best_start(search, rows, on_surrogate, share * done / total);
   for (std::size_t i = 1; i < levels.size(); ++i) {
     const Hint hint = hint_from(search, rows, levels[i], best.theta);
     rows = search.rows(levels[i]);
+    const double next = done + climb_weight(levels[i]);
+    search.part(share * done / total, share * next / total);
+    done = next;
     best = search.climb(rows, best.theta, "learn", hint);
   }
   if (!std::isfinite(best.value))
@@ -105,8 +116,11 @@ Climbed learn(Search& search, const TrainerInfo& trainer) {
   Climbed reached{search.box().inside(search.start().log_parameters()), {}};
   try {
     search.tell(reached.theta);
-    if (!search.choice().levels.empty()) reached = climb_levels(search, trainer.on_surrogate);
+    const double share = trainer.by_solves ? kShareOfClimbs : 1;
+    if (!search.choice().levels.empty())
+      reached = climb_levels(search, trainer.on_surrogate, share);
     if (trainer.by_solves) {
+      search.part(search.choice().levels.empty() ? 0 : share, 1);
       reached.theta = trainer.run(search, reached.theta);
       reached.likelihood = {};
       reached.likelihood.method = "none";  // not of these values any more

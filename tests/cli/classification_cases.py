@@ -123,7 +123,7 @@ class ClassificationTest(LikelihoodCase):
                             stdin=(self.folder / "d.csv").read_text()).stdout
         self.assertEqual(piped, plain)
         rows = self.predict("m.mcr", "d.csv", "--with-inputs")
-        self.assertEqual(list(rows[0])[:3], ["a", "b", "label"])
+        self.assertEqual(list(rows[0])[:4], ["a", "b", "y", "label"])
         record = self.json("predict", "m.mcr", "d.csv")
         self.assertEqual(record["label"], [row["label"] for row in rows])
         self.assertEqual(record["probability_2"], [float(r["probability_2"]) for r in rows])

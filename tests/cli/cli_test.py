@@ -1,6 +1,6 @@
 """Runs the tests of the command line: cli_test.py PROGRAM [unittest arguments].
 
-One module per theme, named *_cases.py: journey (a class per verb), learning (by solves), noise (of each row), classification and likelihood (classes, counts, outliers), golden (files of earlier versions), options (the list of options, --config, docs/options.md), refusals (bad
+One module per theme, named *_cases.py: journey (a class per verb), learning (by solves), noise (of each row), classification and likelihood (classes, counts, outliers), golden (files of earlier versions), messages (errors as JSON, records of solve and compare), options (the list of options, --config, docs/options.md), refusals (bad
 input and its exit codes) and endurance (threads, interruption, resumption). What is skipped is printed with its reason.
 """
 

@@ -187,6 +187,15 @@ class MemoryTest(CliCase):
             enough = re.search(r"--memory (\d+M) would do", last).group(1)
             self.mercer(words[0], "d.csv", *words[1:], "--memory", enough)
 
+    def test_what_would_fit_is_enough_for_learning_and_the_solve(self):
+        # Learning refuses first; the solve after it needs more.
+        self.generate("d.csv", "friedman", "-n", 6000)
+        for words in ((), ("--train", "lbfgs"), ("--train", "vecchia"), ("--mean", "linear"),
+                      ("--likelihood", "student-t"), ("--solver", "cholesky"), ("--solver", "gmres")):
+            last = self.refused(4, "plan", "d.csv", *words, "--memory", "30M", saying="would do")
+            enough = re.search(r"--memory (\d+M) would do", last).group(1)
+            self.mercer("plan", "d.csv", *words, "--memory", enough)
+
     def test_generate_says_how_many_rows_fit(self):
         for name in ("gp", "friedman", "field", "grid"):
             for n in (10 ** 11, 10 ** 18):

@@ -73,8 +73,13 @@ class CliCase(unittest.TestCase):
         """The exit code, one line that names the verb and says the words, and no traces."""
         before = sorted(os.listdir(self.folder))
         done = self.mercer(*words, code=code, **keywords)
-        self.assertEqual(done.stdout, "")
         last = done.stderr.strip().splitlines()[-1]
+        if "--json" in words:
+            error = json.loads(done.stdout)["error"]
+            self.assertEqual(error["code"], code)
+            self.assertTrue(last.endswith(": " + error["message"]), done.stdout)
+        else:
+            self.assertEqual(done.stdout, "")
         self.assertTrue(last.startswith(f"mercer {words[0]}: "), done.stderr)
         for word in (saying,) if isinstance(saying, str) else saying:
             self.assertIn(word, last)

@@ -58,6 +58,14 @@ class CountsTest(LikelihoodCase):
         self.assertEqual(record["likelihood"], "student-t:df=7")
         self.refused(2, "fit", "d.csv", "--likelihood", "student-t:df=1", saying="above 2")
 
+    def test_students_t_learns_on_data_with_little_noise(self):
+        # The evidence of these data chooses a large signal variance, whose rounding keeps the
+        # residual of the mode above the tolerance; the run used to end with exit 5 and no model.
+        self.generate("f.csv", "friedman", "-n", 300, "--seed", 1)
+        record = self.json("fit", "f.csv", "--likelihood", "student-t", "-m", "m.mcr")
+        self.assertEqual(record["stop"], "converged")
+        self.assertLess(record["newton_decrement"], 1e-6)
+
     def test_the_units_of_the_target_do_not_matter_to_students_t(self):
         self.table("d.csv", lambda v, i: f"{v:.4f}")
         self.table("e.csv", lambda v, i: f"{50 + 10 * v:.3f}")

@@ -80,6 +80,78 @@ TEST_F(AtomicFileTest, HasTheModeOfAnOrdinaryFile) {
   EXPECT_EQ(info.st_mode & 0777U, 0640U);
 }
 
+void put(const std::string& path, const char* text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+unsigned mode_of(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 ? info.st_mode & 07777U : 0;
+}
+
+TEST_F(AtomicFileTest, AFileThatIsReplacedKeepsItsMode) {
+  for (const mode_t mode : {0600, 0640, 0664, 0777}) {
+    std::ofstream(path()) << "old";
+    ASSERT_EQ(chmod(path().c_str(), mode), 0);
+    put(path(), "new");
+    EXPECT_EQ(mode_of(path()), mode);
+    EXPECT_EQ(content(), "new");
+  }
+}
+
+TEST_F(AtomicFileTest, WhileItIsWrittenAPrivateFileIsPrivate) {
+  std::ofstream(path()) << "old";
+  ASSERT_EQ(chmod(path().c_str(), 0600), 0);
+  AtomicFile file(path());
+  for (const auto& entry : fs::directory_iterator(folder_))
+    EXPECT_EQ(mode_of(entry.path().string()), 0600U) << entry.path();
+  EXPECT_EQ(files(), 2);
+}
+
+TEST_F(AtomicFileTest, OwnerAndGroupAreKept) {
+  std::ofstream(path()) << "old";
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to others";
+  ASSERT_EQ(chown(path().c_str(), 1234, 4321), 0);
+  put(path(), "new");
+  struct stat info {};
+  ASSERT_EQ(stat(path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 1234U);
+  EXPECT_EQ(info.st_gid, 4321U);
+}
+
+TEST_F(AtomicFileTest, ALinkIsWrittenThrough) {
+  fs::create_directory(folder_ / "store");
+  fs::create_symlink("store/behind.bin", folder_ / "inner");
+  fs::create_symlink(folder_ / "inner", path());
+  put(path(), "made");  // the file behind the links was not there
+  EXPECT_TRUE(fs::is_symlink(path()));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "inner"));
+  EXPECT_FALSE(fs::is_symlink(folder_ / "store" / "behind.bin"));
+  EXPECT_EQ(content(), "made");
+  ASSERT_EQ(chmod((folder_ / "store" / "behind.bin").c_str(), 0600), 0);
+  put(path(), "again");
+  EXPECT_EQ(content(), "again");
+  EXPECT_EQ(mode_of(path()), 0600U);
+  EXPECT_EQ(files(), 3);
+  fs::create_symlink("loop", folder_ / "loop");
+  EXPECT_THROW(AtomicFile((folder_ / "loop").string()), IoError);
+}
+
+TEST_F(AtomicFileTest, AReadOnlyFileIsRefused) {
+  std::ofstream(path()) << "old";
+  ASSERT_EQ(chmod(path().c_str(), 0444), 0);
+  try {
+    AtomicFile file(path());
+    FAIL() << "opened";
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find("read-only"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(content(), "old");
+  EXPECT_EQ(files(), 1);
+}
+
 TEST_F(AtomicFileTest, SaysWhyItCannotBeWritten) {
   try {
     AtomicFile file((folder_ / "no" / "such" / "folder").string());

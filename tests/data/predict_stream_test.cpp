@@ -72,6 +72,46 @@ TEST(PredictStream, ReadsNoiseWhereItIsThere) {
   expect_contains(message_of<DataError>([&] { bad.next(block, 5); }), {"line 2, column 'e'"});
 }
 
+TEST(PredictStream, CarriesColumnsAsTheyStandInTheFile) {
+  const auto schema = schema_of(training);
+  const std::string text =
+      "k,a,c,id\n\"a, \"\"b\"\"\", 1.50 ,red,007\nNA,,blue,\n\n#N/A,2e0,red,\" x \"\n";
+  PredictStream stream(csv(text), schema,
+                       {.drop_missing = true, .carry = {"id", "a"}, .carry_all = true});
+  EXPECT_EQ(stream.carried_names(), (std::vector<std::string>{"id", "a", "k", "c"}));
+  RowBlock block;
+  std::vector<std::vector<std::string>> rows;
+  std::vector<Index> numbers;
+  while (stream.next(block, 1))
+    for (Index i = 0; i < block.rows(); ++i) {
+      const auto row = static_cast<std::size_t>(i);
+      numbers.push_back(block.numbers[row]);
+      rows.emplace_back();
+      for (const auto& column : block.carried) rows.back().push_back(column[row]);
+    }
+  // A row that is left out still counts, a blank line does not.
+  EXPECT_EQ(numbers, (std::vector<Index>{1, 3}));
+  EXPECT_EQ(rows, (std::vector<std::vector<std::string>>{{"007", "1.50", "a, \"b\"", "red"},
+                                                         {" x ", "2e0", "#N/A", "red"}}));
+  expect_contains(message_of([&] { PredictStream(csv(text), schema, {.carry = {"Id"}}); }),
+                  {"no column 'Id'", "did you mean 'id'?"});
+  EXPECT_THROW(PredictStream(csv(text), schema, {.carry = {"id", "id"}}), InvalidArgument);
+}
+
+TEST(PredictStream, LongTextsMakeShortBlocks) {
+  const auto schema = schema_of(training);
+  std::string text = "a,c,id\n";
+  for (int i = 0; i < 40; ++i) text += "1,red," + std::string(1 << 20, 'x') + "\n";
+  PredictStream stream(csv(text), schema, {.carry = {"id"}});
+  Index rows = 0, blocks = 0;
+  for (RowBlock block; stream.next(block, 4096); ++blocks) {
+    EXPECT_LE(block.rows(), 17);  // 16 MiB, and the row that exceeds them
+    rows += block.rows();
+  }
+  EXPECT_EQ(rows, 40);
+  EXPECT_EQ(blocks, 3);
+}
+
 TEST(PredictStream, ReadsTheTrainingFileAsItWasLearnt) {
   auto reader = csv(training);
   const auto data = read_dataset(reader, {.categorical = {"c"}});

@@ -91,6 +91,21 @@ TEST_F(RowSources, RewoundTheyAreReadAgain) {
   EXPECT_EQ(again.rows(), 0);
 }
 
+TEST_F(RowSources, CarriedTextStaysWithItsRow) {
+  PredictOptions options{.target = TargetUse::required};
+  options.carry_all = true;
+  CsvRows source(path_, whole_.schema, options);
+  source.set_block_rows(13);
+  for (const auto& rows : {source.all(), source.reservoir(50, 3)}) {
+    ASSERT_EQ(rows.carried.size(), 3U);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(rows.rows()); ++i) {
+      EXPECT_EQ(rows.carried[0][i], std::to_string(rows.numbers[i] - 1));
+      EXPECT_EQ(rows.carried[2][i], std::to_string(2 * (rows.numbers[i] - 1)));
+      EXPECT_EQ(rows.lines[i], rows.numbers[i] + 1);
+    }
+  }
+}
+
 TEST_F(RowSources, MemoryIsOneBlock) {
   MemoryRows source(whole_);
   RowBlock block;

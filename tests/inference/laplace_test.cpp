@@ -159,6 +159,34 @@ TEST(Laplace, SeparableClassesAndAHugeVarianceStayFinite) {
   }
 }
 
+// With a kernel of variance 1e4 and a scale of 0.03, K a is only known to 1e-16 |K||a|, which keeps
+// r'K r above the tolerance at the mode itself. The decrement, recomputed here in long double from
+// the weights alone, says that the mode was found all the same.
+TEST(Laplace, RoundingOfALargeKernelIsNoFailure) {
+  using LongMatrix = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
+  const auto data = make_data("student-t", 60);
+  auto problem = make_problem("student-t");
+  problem.kernel.set_all_variances(1e4);
+  problem.likelihood->set_log_parameters(Vector::Constant(1, std::log(0.03)));
+  const auto mode = exact_laplace(problem, data, false, {.max_steps = 1000}).mode;
+  ASSERT_EQ(mode.stop, StopReason::converged);
+  ASSERT_GT(1e2 * mode.residual(0), 1e-6) << "the residual alone would have done";
+  ASSERT_TRUE(mode.decrement.has_value());
+  EXPECT_LE(*mode.decrement, 1e-6);
+
+  const LongMatrix k = problem.kernel.reference_matrix(data.x, data.x).cast<long double>();
+  const LongMatrix f = k * mode.a.cast<long double>();
+  LongMatrix inner = k.inverse(), r(60, 1);
+  for (Index i = 0; i < 60; ++i) {
+    const auto p = problem.likelihood->log_density(data.y(i, 0),
+                                                   static_cast<double>(f(i, 0)) + data.offset(0));
+    r(i, 0) = p.first - mode.a(i, 0);
+    inner(i, i) += std::max(-p.second, 0.0);
+  }
+  const LongMatrix step = inner.ldlt().solve(r);
+  EXPECT_LT(std::sqrt(static_cast<double>(r.col(0).dot(step.col(0)))), 1e-6);
+}
+
 TEST(Laplace, SolvesAreTightenedWhereDirectionsCancel) {
   // S K S of order 1e3 and more: a relative 1e-3 in its solves is more than the step itself.
   for (const auto* name : {"bernoulli-logit", "poisson"}) {

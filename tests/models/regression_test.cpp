@@ -266,6 +266,29 @@ TEST(Regression, ResumedTrainingEndsWithTheSameBits) {
   std::filesystem::remove(options.train.checkpoint);
 }
 
+// Several starts and levels are one piece of work to whoever waits for it.
+TEST(Regression, ProgressOfLearningNeverFalls) {
+  const auto data = gp_data(600, 7);
+  for (const auto* train : {"exact", "lbfgs"}) {
+    FitOptions options;
+    options.method.kernel = "rbf";
+    options.train.train = train;
+    options.train.restarts = 2;
+    double last = -1;
+    int told = 0;
+    fit(data, options, [&](const Progress& p) {
+      if (p.between_tiles || !p.stage.starts_with("learn")) return Action::proceed;
+      EXPECT_GE(p.fraction, last) << train << ", " << p.stage;
+      EXPECT_LE(p.fraction, 1);
+      last = p.fraction;
+      ++told;
+      return Action::proceed;
+    });
+    EXPECT_GT(told, 5) << train;
+    EXPECT_GT(last, 0.5) << train;
+  }
+}
+
 // Metamorphic laws: what must not matter does not.
 class Metamorphic : public ::testing::Test {
  protected:

@@ -108,7 +108,7 @@ LaplaceMode ExactLaplace::mode_of(const Problem& problem) {
   auto mode = find_mode(problem, data_, *system_, std::move(start), options_);
   const double bound =
       std::sqrt(problem.kernel.diagonal(data_.x).maxCoeff()) * mode.residual.maxCoeff();
-  if (!(bound <= kFarFromMode * options_.tolerance))
+  if (mode.stop != StopReason::converged && !(bound <= kFarFromMode * options_.tolerance))
     throw NotPositiveDefinite(
         fmt::format("Newton's method did not find the mode: latent means may be off by {:.2g}",
                     bound),

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kArmijo = 1e-4;
 constexpr int kMostHalvings = 40;
+constexpr double kLongestStep = 64;
 // Changes of psi below this share of it are rounding.
 constexpr double kRounding = 1e-12;
 // There, so many steps whose residual is no smaller than this share of the least before are enough.
@@ -63,9 +64,16 @@ class Newton {
   bool measure();
   double trend_error();
   SystemReport find_direction(const Observer& observer);
+  /// r'(K^-1 + W)^-1 r of group j, r the slope of psi: that of the last direction.
+  double squared_decrement(Index j) const {
+    return groups_.dot(r_, basis_.cols() > 0 ? fd_ : kd_, j);
+  }
+  bool stands_at_the_mode();
   void finish(bool done);
   /// a and f of group j move along their direction as far as psi rises; false: not at all.
   bool move(Index j);
+  void take_step(Index j, double t);
+  class Line;
 
   const Problem& problem_;
   const Observations& data_;
@@ -262,34 +270,87 @@ SystemReport Newton::find_direction(const Observer& observer) {
   return report;
 }
 
+// psi of group j along its direction: f + t step, a + t d.
+class Newton::Line {
+ public:
+  Line(const Newton& at, Index j)
+      : at_(at),
+        j_(j),
+        f_(at.groups_.of(at.mode_.f, j)),
+        step_(at.groups_.of(at.basis_.cols() > 0 ? at.fd_ : at.kd_, j)),
+        quadratic_(at.groups_.dot(at.mode_.a, at.ka_, j)),
+        cross_(at.groups_.dot(at.mode_.a, at.kd_, j)),
+        square_(at.groups_.dot(at.d_, at.kd_, j)) {}
+
+  double psi(double t) const {
+    return log_density(*at_.problem_.likelihood, at_.data_, j_, f_ + t * step_) -
+           0.5 * (quadratic_ + t * (2 * cross_ + t * square_));
+  }
+  // Of a likelihood that couples nothing.
+  double slope(double t) const {
+    double sum = -cross_ - t * square_;
+    for (Index i = 0; i < f_.rows(); ++i)
+      sum += at_.data_.weight_of(i) * step_(i, 0) *
+             at_.problem_.likelihood->log_density(at_.data_.y(i, j_), f_(i, 0) + t * step_(i, 0))
+                 .first;
+    return sum;
+  }
+  // Steps that take negative curvature for zero are too short, and converge linearly. Where psi
+  // still rises at the end of a whole step, go on to where a linear slope would be zero.
+  double beyond_one() const {
+    if (at_.problem_.likelihood->log_concave() || at_.groups_.coupled != nullptr) return 1;
+    const double before = slope(0), after = slope(1);
+    if (!(after > 0 && before > after)) return 1;
+    const double t = std::min(before / (before - after), kLongestStep);
+    return psi(t) >= psi(1) - kRounding * (1 + std::abs(psi(1))) ? t : 1;
+  }
+
+ private:
+  const Newton& at_;
+  Index j_;
+  Matrix f_, step_;
+  double quadratic_, cross_, square_;
+};
+
+void Newton::take_step(Index j, double t) {
+  groups_.of(mode_.a, j) += t * groups_.of(d_, j);
+  groups_.of(ka_, j) += t * groups_.of(kd_, j);
+  for (Index c = j * groups_.width; c < (j + 1) * groups_.width; ++c)
+    mode_.f.col(c) = ka_.col(c).array() + data_.offset(c);
+  if (basis_.cols() == 0) return;
+  groups_.of(mode_.beta, j) += t * groups_.of(beta_step_, j);
+  groups_.of(mode_.f, j) += basis_ * groups_.of(mode_.beta, j);
+}
+
 bool Newton::move(Index j) {
-  const bool trend = basis_.cols() > 0;
-  const Matrix& step = trend ? fd_ : kd_;  // of f
-  const double slope = groups_.dot(r_, step, j);
+  const double slope = squared_decrement(j);
   if (!(slope > 0)) return false;
-  const double quadratic = groups_.dot(mode_.a, ka_, j);
-  const double cross = groups_.dot(mode_.a, kd_, j);
-  const double square = groups_.dot(d_, kd_, j);
+  const Line line(*this, j);
   double t = 1;
   for (int halving = 0; halving <= kMostHalvings; ++halving, t *= 0.5) {
-    const Matrix there = groups_.of(mode_.f, j) + t * groups_.of(step, j);
-    const double psi = log_density(*problem_.likelihood, data_, j, there) -
-                       0.5 * (quadratic + t * (2 * cross + t * square));
     // Close to the mode psi is flat to rounding, and the whole step is a good one.
-    if (psi >= psi_(j) + kArmijo * t * slope - kRounding * (1 + std::abs(psi_(j)))) {
-      groups_.of(mode_.a, j) += t * groups_.of(d_, j);
-      groups_.of(ka_, j) += t * groups_.of(kd_, j);
-      for (Index c = j * groups_.width; c < (j + 1) * groups_.width; ++c)
-        mode_.f.col(c) = ka_.col(c).array() + data_.offset(c);
-      if (trend) {
-        groups_.of(mode_.beta, j) += t * groups_.of(beta_step_, j);
-        groups_.of(mode_.f, j) += basis_ * groups_.of(mode_.beta, j);
-      }
+    if (line.psi(t) >= psi_(j) + kArmijo * t * slope - kRounding * (1 + std::abs(psi_(j)))) {
+      take_step(j, halving == 0 ? line.beyond_one() : t);
       return true;
     }
     ++mode_.halvings;
   }
   return false;
+}
+
+// Where K is large against W^-1, rounding of K a keeps r'K r above the tolerance at the mode
+// itself. What is left of the error is then measured by the Newton decrement l: to first order
+//   |f*(a) - f*(mode)| <= l sd*,  l^2 = r'(K^-1 + W)^-1 r,  sd* the posterior sd at x*,
+// by the Cauchy-Schwarz inequality in the inner product of K^-1 + W.
+bool Newton::stands_at_the_mode() {
+  solve_tolerance_ = kTightest;
+  const auto report = find_direction({});
+  mode_.iterations += report.iterations;
+  double largest = 0;
+  for (Index j = 0; j < groups_.count; ++j)
+    largest = std::max(largest, std::abs(squared_decrement(j)));
+  mode_.decrement = std::sqrt(largest);
+  return *mode_.decrement <= options_.tolerance;  // false for NaN
 }
 
 void Newton::finish(bool done) {
@@ -304,6 +365,9 @@ void Newton::finish(bool done) {
   // Sums of steps had converged, a itself is as good as rounding allows.
   if (!done && mode_.stop == StopReason::iteration_limit && mode_.steps < options_.max_steps)
     mode_.stop = StopReason::stagnation;
+  const bool could_not = mode_.stop == StopReason::stagnation ||
+                         (mode_.stop == StopReason::iteration_limit && mode_.steps > 0);
+  if (could_not && stands_at_the_mode()) mode_.stop = StopReason::converged;
   mode_.w = local_.w;
   mode_.log_density = local_.log_density.sum();
   mode_.quadratic = groups_.dots(mode_.a, ka_).sum();
@@ -389,70 +453,6 @@ LaplaceMode find_mode(const Problem& problem, const Observations& data, LaplaceS
     throw DimensionMismatch("laplace: offsets", data.offset.size(), "functions", data.y.cols());
   check_coupling(*problem.likelihood, problem.mean, "auto");
   return Newton(problem, data, system, options).run(std::move(start), observer);
-}
-
-TrendPart::TrendPart(const Problem& problem, const Observations& data, const LaplaceMode& mode)
-    : mode_(mode),
-      basis_(problem.basis(data.x)),
-      t_(Matrix::Zero(basis_.cols(), data.functions())) {}
-
-void TrendPart::project(Index j, VectorView s) {
-  const Index q = basis_.cols();
-  if (q == 0) return;
-  t_.col(j) = mode_.beta_covariance.middleCols(j * q, q) * (basis_.transpose() * s);
-  s -= mode_.basis_solves.middleCols(j * q, q) * t_.col(j);
-}
-
-void TrendPart::add_to(Index j, VectorView ks) const {
-  if (basis_.cols() > 0) ks += basis_ * t_.col(j);
-}
-
-ModeSlopes mode_slopes(const Problem& problem, const Observations& data, const LaplaceMode& mode) {
-  const Index n = data.size(), c = data.functions();
-  if (problem.likelihood->coupled() != nullptr)
-    return {likelihood_at(*problem.likelihood, data, mode.f).g, Matrix(), true};
-  ModeSlopes out{Matrix(n, c), Matrix(n, c)};
-  for (Index j = 0; j < c; ++j)
-    for (Index i = 0; i < n; ++i) {
-      out.gradient(i, j) =
-          data.weight_of(i) * problem.likelihood->log_density(data.y(i, j), mode.f(i, j)).first;
-      const auto curvature = problem.likelihood->curvature(data.y(i, j), mode.f(i, j));
-      out.curvature_ratio(i, j) = curvature.value > 0 ? curvature.slope / curvature.value : 0.0;
-      out.implicit = out.implicit || curvature.slope != 0;
-    }
-  return out;
-}
-
-Matrix coupled_slopes(const Problem& problem, const LaplaceMode& mode, const FillBlock& fill) {
-  const Index n = mode.f.rows(), c = mode.f.cols();
-  Matrix out(n, c), e(c, c);
-  Vector slope(c);
-  for (Index i = 0; i < n; ++i) {
-    const Vector f = mode.f.row(i);
-    fill(i, e);
-    problem.likelihood->coupled()->curvature_slope(f, e, slope);
-    out.row(i) = -0.5 * slope;
-  }
-  return out;
-}
-
-Vector likelihood_gradient(const Problem& problem, const Observations& data,
-                           const LaplaceMode& mode, ConstMatrixView sigma_w, ConstMatrixView ks) {
-  const Index count = problem.likelihood->log_parameters().size();
-  Vector out = Vector::Zero(count);
-  std::vector<likelihoods::ParameterSlope> slopes(static_cast<std::size_t>(count));
-  if (count == 0) return out;
-  for (Index j = 0; j < data.functions(); ++j)
-    for (Index i = 0; i < data.size(); ++i) {
-      problem.likelihood->parameter_slopes(data.y(i, j), mode.f(i, j), slopes);
-      const double sigma = mode.w(i, j) > 0 ? sigma_w(i, j) / mode.w(i, j) : 0.0;
-      for (Index p = 0; p < count; ++p) {
-        const auto& slope = slopes[static_cast<std::size_t>(p)];
-        out(p) += data.weight_of(i) *
-                  (slope.value - 0.5 * sigma * slope.curvature + ks(i, j) * slope.first);
-      }
-    }
-  return out;
 }
 
 }  // namespace mercer::inference

@@ -19,6 +19,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "mercer/inference/laplace/laplace_system.hpp"
 #include "mercer/inference/laplace/local_likelihood.hpp"
@@ -57,6 +58,9 @@ struct LaplaceMode {
   Matrix beta_covariance;     // q x q C: (A'Q A)^-1
   double trend_defect = 0;    // |M^-1/2 A'g|, the largest: how far beta is from optimal
   double trend_residual = 0;  // at least |H^-1/2 E M^-1/2| of the solves, E = A - (K + W^-1) Q A
+  // Where rounding keeps the residual above the tolerance: sqrt(r'(K^-1 + W)^-1 r), the distance of
+  // the latent mean from the mode in posterior standard deviations, to first order; else unset.
+  std::optional<double> decrement;
   StopReason stop = StopReason::iteration_limit;
   int steps = 0;       // of Newton
   int halvings = 0;    // of a step that went too far

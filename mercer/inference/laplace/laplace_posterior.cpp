@@ -72,10 +72,11 @@ FoundMode find_posterior_mode(const Problem& problem, const Observations& rows,
   out.system = make_laplace_system(problem, rows.x, choice);
   out.mode =
       find_mode(problem, rows, *out.system, std::move(start), options, [&](const Iteration& it) {
-        return progress ? progress({"solve", -1,
-                                    fmt::format("Newton step {}, {:.1e}, to fall below {:.1e}",
-                                                it.number, it.value, it.target)})
-                        : Action::proceed;
+        return progress
+                   ? progress({"solve", -1,
+                               fmt::format("Newton step {}, error {:.1e} (to fall below {:.1e})",
+                                           it.number, it.value, it.target)})
+                   : Action::proceed;
       });
   if (out.mode.stop == StopReason::interrupted)
     throw Interrupted("interrupted while the mode was being found");
@@ -99,6 +100,7 @@ Posterior laplace_posterior(const Problem& problem, const Observations& rows,
   out.solve.iterations = mode.iterations;
   out.solve.matvecs = mode.matvecs;
   out.newton_steps = mode.steps;
+  out.newton_decrement = mode.decrement;
   out.halvings = mode.halvings;
   out.preconditioner = found.system->preconditioner_report();
   if (request.with_evidence) out.evidence = evidence_of(found, seed, progress);

@@ -1,0 +1,236 @@
+"""What predict and evaluate write, and the files that mercer replaces."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import stat
+import subprocess
+
+from harness import CliCase, rows_of
+
+
+class ReplacedFilesTest(CliCase):
+    def mode(self, name):
+        return stat.S_IMODE(os.stat(self.folder / name).st_mode)
+
+    def fit(self, *words, **keywords):
+        return self.mercer("fit", "d.csv", "--train", "none", *words, **keywords)
+
+    def setUp(self):
+        super().setUp()
+        self.generate("d.csv", "friedman", "-n", 40, "-d", 5)
+
+    def test_a_private_model_stays_private(self):
+        old = os.umask(0o022)
+        try:
+            self.fit("-m", "m.mcr")
+            self.assertEqual(self.mode("m.mcr"), 0o644)
+            os.chmod(self.folder / "m.mcr", 0o600)
+            self.fit("-m", "m.mcr", "--noise", 0.5)
+            self.assertEqual(self.mode("m.mcr"), 0o600)
+            # The files of the other options too.
+            for name in ("p.csv", "p.csv.gz", "c.ckp", "t.csv"):
+                self.write(name, "")
+                os.chmod(self.folder / name, 0o600)
+            self.mercer("predict", "m.mcr", "d.csv", "-o", "p.csv")
+            self.mercer("predict", "m.mcr", "d.csv", "-o", "p.csv.gz")
+            os.remove(self.folder / "c.ckp")
+            words = ("fit", "d.csv", "--steps", 2, "--restarts", 0, "--checkpoint", "c.ckp", "-m", "n.mcr")
+            self.mercer(*words)
+            os.chmod(self.folder / "c.ckp", 0o600)
+            self.mercer(*words, "--trace", "t.csv", "--validation", "d.csv")
+            for name in ("p.csv", "p.csv.gz", "c.ckp", "t.csv"):
+                self.assertEqual((name, self.mode(name)), (name, 0o600))
+                self.assertGreater(os.path.getsize(self.folder / name), 0)
+        finally:
+            os.umask(old)
+
+    def test_new_files_obey_the_umask(self):
+        old = os.umask(0o027)
+        try:
+            self.fit("-m", "m.mcr")
+            self.mercer("predict", "m.mcr", "d.csv", "-o", "p.csv")
+        finally:
+            os.umask(old)
+        self.assertEqual(self.mode("m.mcr"), 0o640)
+        self.assertEqual(self.mode("p.csv"), 0o640)
+
+    def test_a_link_is_written_through(self):
+        (self.folder / "store").mkdir()
+        os.symlink("store/real.mcr", self.folder / "m.mcr")
+        os.symlink("store/real.csv", self.folder / "p.csv")
+        for _ in range(2):
+            self.fit("-m", "m.mcr")
+            self.mercer("predict", "m.mcr", "d.csv", "-o", "p.csv")
+        for name in ("m.mcr", "p.csv"):
+            self.assertTrue((self.folder / name).is_symlink())
+        self.assertEqual(sorted(os.listdir(self.folder / "store")), ["real.csv", "real.mcr"])
+
+    def test_a_read_only_file_is_refused_before_the_work(self):
+        self.fit("-m", "m.mcr")
+        for name in ("m.mcr", "p.csv", "c.ckp", "t.csv"):
+            if name != "m.mcr":
+                self.write(name, "precious")
+            os.chmod(self.folder / name, 0o444)
+        before = (self.folder / "m.mcr").read_bytes()
+        self.refused(2, "fit", "d.csv", "--train", "none", "-m", "m.mcr", saying=("--model", "m.mcr", "read-only"))
+        self.refused(2, "fit", "d.csv", "-m", "n.mcr", "--checkpoint", "c.ckp", saying="read-only")
+        self.refused(2, "fit", "d.csv", "-m", "n.mcr", "--trace", "t.csv", "--validation", "d.csv",
+                     saying="read-only")
+        self.refused(2, "predict", "m.mcr", "d.csv", "-o", "p.csv", saying=("--output", "read-only", "chmod"))
+        self.assertEqual((self.folder / "m.mcr").read_bytes(), before)
+        self.assertEqual((self.folder / "p.csv").read_text(), "precious")
+
+    def test_a_model_that_is_replaced_is_named(self):
+        first = self.fit("-m", "m.mcr")
+        self.assertNotIn("replaces", first.stderr)
+        os.utime(self.folder / "m.mcr", (86400 * 365, 86400 * 365))
+        second = self.fit("-m", "m.mcr", env={**os.environ, "TZ": "UTC"})
+        self.assertIn("'m.mcr' is there already, a model written on 1971-01-01 00:00: this run replaces it",
+                      second.stderr)
+        self.assertEqual(self.fit("-m", "m.mcr", "--quiet").stderr, "")
+        # A file that is no model is somebody's data; an empty one is nobody's.
+        self.write("other.csv", "a,b\n1,2\n")
+        self.refused(2, "fit", "d.csv", "--train", "none", "-m", "other.csv", saying=("other.csv", "no model file"))
+        self.write("empty.mcr", "")
+        self.fit("-m", "empty.mcr")
+
+
+class CarriedColumnsTest(CliCase):
+    """--id, --with-inputs, --row-numbers."""
+
+    DATA = ('house;a;colour;mean;note;b;y\n'
+            '007;1.50;"red";x;"a, b";2;NA\n'
+            '"5 ""high"" ";1e0;blue;;#N/A;3;1\n'
+            '009;;red;z;;4;2\n'
+            'NA; 3 ;blue;w;"two\nlines";5.;3\n')
+
+    def setUp(self):
+        super().setUp()
+        rows = [f"{i / 7},{i * i % 11},{'red' if i % 3 else 'blue'},{i % 5 + 0.25}" for i in range(30)]
+        self.write("train.csv", "a,b,colour,y\n" + "\n".join(rows) + "\n")
+        self.mercer("fit", "train.csv", "--target", "y", "--categorical", "colour", "--train", "none", "-m", "m.mcr")
+        self.write("d.csv", self.DATA)
+        self.write("full.csv", self.DATA.replace("009;;", "009;2;"))
+
+    def texts(self, text):
+        rows = list(csv.reader(io.StringIO(text)))
+        return rows[0], rows[1:]
+
+    PREDICTED = ["mean", "sd_latent", "sd_obs", "q05", "q95", "error_bound"]
+
+    def test_id_columns_come_first_as_they_stand_in_the_file(self):
+        plain = self.texts(self.mercer("predict", "m.mcr", "full.csv").stdout)
+        self.assertEqual(plain[0], self.PREDICTED)
+        head, rows = self.texts(self.mercer("predict", "m.mcr", "full.csv", "--id", "house").stdout)
+        self.assertEqual(head, ["house", *self.PREDICTED])
+        self.assertEqual([row[0] for row in rows], ["007", '5 "high" ', "009", "NA"])
+        self.assertEqual([row[1:] for row in rows], plain[1])
+        # Also columns that the model reads as numbers, and missing cells.
+        head, rows = self.texts(self.mercer("predict", "m.mcr", "full.csv", "--id", "note,a").stdout)
+        self.assertEqual(head, ["note", "a", *self.PREDICTED])
+        self.assertEqual([row[:2] for row in rows],
+                         [["a, b", "1.50"], ["#N/A", "1e0"], ["", "2"], ["two\nlines", "3"]])
+        self.refused(3, "predict", "m.mcr", "full.csv", "--id", "hause", saying=("no column 'hause'", "'house'"))
+        self.refused(2, "predict", "m.mcr", "full.csv", "--id", "house,house", saying=("'house'", "twice"))
+
+    def test_all_columns(self):
+        done = self.mercer("predict", "m.mcr", "full.csv", "--with-inputs", "--id", "b")
+        head, rows = self.texts(done.stdout)
+        # The column of DATA that has a name of ours gets another, which is said.
+        self.assertEqual(head, ["b", "house", "a", "colour", "input_mean", "note", "y", *self.PREDICTED])
+        self.assertIn("the column 'mean' of DATA is written as 'input_mean'", done.stderr)
+        self.assertEqual(rows[0][:7], ["2", "007", "1.50", "red", "x", "a, b", "NA"])
+        self.assertEqual([row[0] for row in rows], ["2", "3", "4", "5."])
+        self.write("clash.csv", "a,b,colour,mean,input_mean,row\n1,2,red,m,i,r\n")
+        head, rows = self.texts(
+            self.mercer("predict", "m.mcr", "clash.csv", "--with-inputs", "--row-numbers").stdout)
+        self.assertEqual(head, ["row", "a", "b", "colour", "input_input_mean", "input_mean", "input_row",
+                                *self.PREDICTED])
+        self.assertEqual(rows[0][:7], ["1", "1", "2", "red", "m", "i", "r"])
+        # Packed, and from standard input without a header.
+        self.mercer("predict", "m.mcr", "full.csv", "--with-inputs", "-o", "p.csv.gz")
+        with gzip.open(self.folder / "p.csv.gz", "rt") as file:
+            self.assertEqual(len(list(csv.reader(file))), 5)
+        self.write("bare.csv", "\n".join(f"{i},{i * i % 7},{i + 0.5}" for i in range(20)))
+        self.mercer("fit", "bare.csv", "--train", "none", "-m", "bare.mcr")
+        head, rows = self.texts(self.mercer("predict", "bare.mcr", "-", "--with-inputs", stdin="3,4\n5,6\n").stdout)
+        self.assertEqual(head, ["x1", "x2", *self.PREDICTED])
+        self.assertEqual([row[:2] for row in rows], [["3", "4"], ["5", "6"]])
+
+    def test_row_numbers_find_what_was_left_out(self):
+        commented = "# a comment\n" + self.DATA.replace("009;", "\n009;")
+        self.write("c.csv", commented)
+        for name in ("d.csv", "c.csv"):
+            head, rows = self.texts(
+                self.mercer("predict", "m.mcr", name, "--drop-missing", "--id", "house").stdout)
+            self.assertEqual(head[:2], ["row", "house"])
+            self.assertEqual([row[:2] for row in rows], [["1", "007"], ["2", '5 "high" '], ["4", "NA"]])
+        head, rows = self.texts(self.mercer("predict", "m.mcr", "full.csv", "--row-numbers").stdout)
+        self.assertEqual(head, ["row", *self.PREDICTED])
+        self.assertEqual([row[0] for row in rows], ["1", "2", "3", "4"])
+
+    def test_in_json_they_stand_in_an_object_of_their_own(self):
+        record = self.json("predict", "m.mcr", "d.csv", "--drop-missing", "--with-inputs")
+        self.assertEqual(record["row"], [1, 2, 4])
+        self.assertEqual(record["n"], 3)
+        self.assertEqual(len(record["mean"]), 3)
+        self.assertEqual(record["carried"]["house"], ["007", '5 "high" ', "NA"])
+        self.assertEqual(record["carried"]["mean"], ["x", "", "w"])
+        self.assertEqual(record["carried"]["note"], ["a, b", "#N/A", "two\nlines"])
+        self.assertEqual(list(record["carried"]), ["house", "a", "colour", "mean", "note", "b", "y"])
+        self.write("latin.csv", "a,b,colour,n\n1,2,red,M\xfcller\n".encode("latin-1"))
+        done = self.mercer("predict", "m.mcr", "latin.csv", "--id", "n", "--json", code=3)
+        self.assertIn("line 2, column 'n'", done.stderr)
+        self.assertIn("UTF-8", done.stderr)
+        done = self.mercer("predict", "m.mcr", "latin.csv", "--id", "n", "-o", "out.csv")
+        self.assertIn("M\xfcller".encode("latin-1"), (self.folder / "out.csv").read_bytes())
+        self.assertNotIn("carried", self.json("predict", "m.mcr", "d.csv", "--drop-missing"))
+
+
+class StreamedJsonTest(CliCase):
+    """predict --json: memory does not depend on the rows, and nothing is printed before all is well."""
+
+    def many(self, name, rows):
+        self.write(name, "x1,x2,x3,x4,x5\n" + "".join(f"{i % 97},{i % 89},{i % 83},1,2\n" for i in range(rows)))
+
+    def setUp(self):
+        super().setUp()
+        self.generate("t.csv", "friedman", "-n", 40, "-d", 5)
+        self.mercer("fit", "t.csv", "--train", "none", "-m", "m.mcr")
+
+    def test_it_is_what_the_table_is(self):
+        self.many("d.csv", 9000)
+        table = rows_of(self.mercer("predict", "m.mcr", "d.csv").stdout)
+        record = self.json("predict", "m.mcr", "d.csv")
+        for name in table[0]:
+            self.assertEqual(record[name], [float(row[name]) for row in table], name)
+        self.has(record, "n model output largest_error_bound variance clamped_variances matvecs seconds "
+                         "peak_rss_bytes")
+
+    def test_memory_does_not_grow_with_the_rows(self):
+        peaks = []
+        for rows in (20_000, 320_000):
+            self.many("d.csv", rows)
+            command = [os.environ["MERCER_PROGRAM"], "predict", "m.mcr", "d.csv", "--json", "--id", "x1"]
+            with open(self.folder / "out.json", "w", encoding="utf-8") as out:
+                process = subprocess.Popen(command, cwd=self.folder, stdout=out, stderr=subprocess.DEVNULL)
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            record = json.loads((self.folder / "out.json").read_text())
+            self.assertEqual(len(record["mean"]), rows)
+            self.assertEqual(record["carried"]["x1"][1000], str(1000 % 97))
+            peaks.append(usage.ru_maxrss * 1024)
+        # Held in memory the larger one took 155 MB more; of its text of 50 MB, 16 MiB are kept.
+        self.assertLess(peaks[1] - peaks[0], 40e6)
+
+    def test_a_failure_in_the_middle_prints_no_half_object(self):
+        self.many("d.csv", 9000)
+        with open(self.folder / "d.csv", "a", encoding="utf-8") as out:
+            out.write("1,2,oops,4,5\n")
+        done = self.mercer("predict", "m.mcr", "d.csv", "--json", code=3)
+        self.assertNotIn("\"mean\"", done.stdout)
+        self.assertIn("line 9002", done.stderr)

@@ -1,0 +1,53 @@
+#include "mercer/inference/exact/gaussian_posterior.hpp"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Cholesky>
+#include <boost/multiprecision/cpp_bin_float.hpp>
+#include <boost/multiprecision/eigen.hpp>
+#include <cmath>
+
+#include "mercer/core/rng.hpp"
+
+namespace mercer::inference {
+namespace gaussian_posterior_test {
+
+// H with a noise variance of 1e-18 is not positive definite in double, so the factorisation adds
+// jitter. Means of H itself, in a hundred digits, must lie within the bound.
+TEST(GaussianPosterior, TheBoundCountsJitter) {
+  using Real = boost::multiprecision::cpp_bin_float_100;
+  using RealMatrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;
+  const Index n = 24;
+  Observations data{Matrix(n, 1), Matrix(n, 1)};
+  Rng rng(3, "jitter");
+  rng.fill_normal(data.x);
+  rng.fill_normal(data.y);
+  const Problem problem(kernels::Kernel::parse("rbf", 1), 1e-18);
+  SystemChoice choice;
+  choice.solver = "cholesky";
+  const auto posterior = gaussian_posterior(problem, data, choice, 0, {}, {});
+  ASSERT_GT(posterior.jitter, 0);
+  EXPECT_EQ(posterior.certificate.jitter, posterior.jitter);
+
+  const auto kernel = [&](double a, double b) -> Real {
+    return exp(-(Real(a) - Real(b)) * (Real(a) - Real(b)) / 2);
+  };
+  RealMatrix h(n, n), y = data.y.cast<Real>();
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j < n; ++j)
+      h(i, j) = kernel(data.x(i, 0), data.x(j, 0)) + (i == j ? Real(1e-18) : Real(0));
+  const RealMatrix exact = h.llt().solve(y);
+  double worst = 0;
+  for (double x = -2; x <= 2; x += 0.25) {
+    Real difference = 0;
+    for (Index j = 0; j < n; ++j)
+      difference +=
+          kernel(x, data.x(j, 0)) * (exact(j, 0) - Real(posterior.functions[0].weights.w(j)));
+    worst = std::max(worst, std::abs(static_cast<double>(difference)));
+  }
+  EXPECT_LE(worst, posterior.certificate.mean_error_bound);
+  EXPECT_GT(worst, 0.01) << "the jitter changed nothing, so nothing was tested";
+}
+
+}  // namespace gaussian_posterior_test
+}  // namespace mercer::inference
