@@ -28,7 +28,12 @@ struct EvaluateCommand {
 
 void refuse_no_variances(const models::KernelMachine& model,
                          const models::PredictOptions& options) {
-  if (!model.problem.gaussian() && !model.classifies() && options.variance.method == "none")
+  if (options.variance.method != "none") return;
+  if (model.schema.log_target)
+    throw InvalidArgument(
+        "the logarithm of the target was learned: its mean needs variances; leave --variance none "
+        "out");
+  if (!model.problem.gaussian() && !model.classifies())
     throw InvalidArgument(
         "the scores of this likelihood need variances; leave --variance none out");
 }
@@ -49,6 +54,7 @@ void evaluate(const EvaluateCommand& command, models::KernelMachine model, const
   const auto progress = source.progress(console);
   models::PredictionScores keeper(predictor);
   VarianceRecord variances{predictor.plan().variance};
+  variances.of_logarithm = predictor.model().schema.log_target;
   auto sample = predictor.row_sample();
   for (; more; more = source.next(block)) {
     const auto predictions = source.predict(predictor, block, sample, progress);
@@ -92,7 +98,7 @@ int run_evaluate(const Words& words) {
   arguments.group("Data");
   arguments.add(rows, only({"drop_missing", "delimiter"}));
   arguments.group("Method");
-  arguments.add(options, without({"samples", "solver", "tolerance"}));
+  arguments.add(options, without({"samples", "solver", "tolerance", "quantiles"}));
   arguments.add(predict, only({"seed"}));
   add_run_options(arguments, run);
   if (!arguments.parse(words)) return exit_ok;

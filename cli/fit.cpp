@@ -24,7 +24,7 @@ void add_fit_options(Arguments& arguments, FitCommand& command) {
   arguments.group("Output");
   arguments.add(command, only({"model", "keep_unconverged", "test_fraction"}));
   add_data_options(arguments, command.data);
-  arguments.add(command.fit, only({"merge"}));
+  arguments.add(command.fit, only({"merge", "gradient"}));
   arguments.group("Learning");
   arguments.add(command.fit.train);
   arguments.appendix("Training methods", planning::describe_trainers());

@@ -59,7 +59,8 @@ std::string info_text(const std::string& path, const models::KernelMachine& mode
       "Learned on   {}, {}{}\n", plural(model.x.rows() + merged, "row"),
       plural(model.x.cols(), "input"),
       merged > 0 ? fmt::format("; {} after merging equal inputs", count(model.x.rows())) : "");
-  text += fmt::format("Target       {}\n", data::printable(model.schema.target));
+  text += fmt::format("Target       {}{}\n", data::printable(model.schema.target),
+                      model.schema.log_target ? ", learned as its logarithm" : "");
   text += fmt::format("Inputs       {}\n", inputs_text(model.schema));
   if (!model.schema.id_column.empty())
     text += fmt::format("Id           {}\n", data::printable(model.schema.id_column));

@@ -99,7 +99,7 @@ std::string hyperparameters_text(const inference::Problem& problem, const data::
   const auto names = schema.encoded_names();
   std::string text =
       fmt::format("Parameters   signal sd {}{}\n", number(std::sqrt(values.signal_variance)),
-                  spread_text(problem, scaling, schema.target, values));
+                  spread_text(problem, scaling, schema.learned_name(), values));
   for (const auto& leaf : values.leaves) text += leaf_text(leaf, names);
   return text;
 }
@@ -143,7 +143,7 @@ std::string certificate_text(const models::KernelMachine& model) {
                       "Certificate  {} is within {} of the exact one (units of {});\n"
                       "             relative residual {}\n",
                       everywhere ? "every predicted mean" : "every mean at the training points",
-                      number(c.mean_error_bound, 3), data::printable(model.schema.target),
+                      number(c.mean_error_bound, 3), data::printable(model.schema.learned_name()),
                       number(c.relative_residual, 3));
 }
 

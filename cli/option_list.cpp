@@ -64,7 +64,8 @@ const std::vector<OptionTable>& option_tables() {
         table_without<models::FitOptions>("Preparation", "`fit`, `plan`", {&method, &train}),
         table<FitCommand>("fit", "`fit`; `--task` and `--likelihood` also `plan`"),
         table<models::PredictOptions>(
-            "Predictions", "`predict`; but for solver, tolerance and samples also `evaluate`"),
+            "Predictions",
+            "`predict`; but for solver, tolerance, samples and quantiles also `evaluate`"),
         table<PredictCommand>("predict", "`predict`; `--seed` also `evaluate`"),
         table<SolveCommand>("solve", "`solve`"),
         table_without<studies::CompareOptions>("Comparison", "`compare`", {&method}),

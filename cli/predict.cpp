@@ -29,16 +29,21 @@ std::string suffix(const models::KernelMachine& model, Index c) {
   return model.num_functions() == 1 ? "" : "_" + model.classes.labels[static_cast<std::size_t>(c)];
 }
 
-void add_numbers(const models::KernelMachine& model, const models::Predictions& p, bool with_sd,
+void add_numbers(const models::Predictor& predictor, const models::Predictions& p, bool with_sd,
                  std::vector<PredictionColumn>& out) {
-  out = {{"mean", p.mean}};
+  const auto& model = predictor.model();
+  const bool gaussian = model.problem.gaussian();
+  // Of a logarithm the mean needs variances; without them the median is known.
+  out = {{model.schema.log_target && !with_sd ? "median" : "mean", p.mean}};
   if (with_sd)
-    out.insert(out.end(), {{"sd_latent", part(p.latent_sd, 0)},
-                           {"sd_obs", p.sd_obs},
-                           {"q05", p.q05},
-                           {"q95", p.q95}});
-  if (!model.problem.gaussian()) out.push_back({"latent_mean", part(p.latent_mean, 0)});
-  if (model.certificate.rigorous) out.push_back({"error_bound", part(p.error_bound, 0)});
+    out.insert(out.end(), {{"sd_latent", gaussian ? p.noise_free_sd : part(p.latent_sd, 0)},
+                           {"sd_obs", p.sd_obs}});
+  for (const double probability : predictor.quantiles())
+    out.push_back({models::quantile_name(probability),
+                   part(p.quantiles, static_cast<Index>(out.size()) - 3)});
+  if (!gaussian) out.push_back({"latent_mean", part(p.latent_mean, 0)});
+  if (model.certificate.rigorous)
+    out.push_back({"error_bound", gaussian ? p.mean_error_bound : part(p.error_bound, 0)});
 }
 
 void add_classes(const models::KernelMachine& model, const models::Predictions& p, bool with_sd,
@@ -64,7 +69,7 @@ std::vector<PredictionColumn> columns_of(const models::Predictor& predictor,
   if (model.classifies())
     add_classes(model, p, with_sd, out);
   else
-    add_numbers(model, p, with_sd, out);
+    add_numbers(predictor, p, with_sd, out);
   for (Index c = 0; c < model.num_functions(); ++c)
     for (Index s = 0; s < draws; ++s)
       out.push_back(
@@ -89,6 +94,7 @@ void execute(const PredictCommand& command, models::KernelMachine model, const C
   if (command.seed) model.method.seed = *command.seed;
   auto reading = row_options(data::TargetUse::ignored, command.data, command.options.memory);
   reading.carry = command.id;
+  reading.carry_id = command.id.empty();
   reading.carry_all = command.with_inputs;
   PredictionRows source(command.data_path,
                         prediction_schema(model.schema, model.problem.gaussian()), reading);
@@ -100,7 +106,9 @@ void execute(const PredictCommand& command, models::KernelMachine model, const C
   const auto& fitted = predictor.model();
   const Index draws = options.variance.joint_samples;
   totals.variances.method = predictor.plan().variance;
+  totals.variances.of_logarithm = fitted.schema.log_target;
   if (!fitted.problem.gaussian()) totals.of = "latent mean";
+  if (fitted.schema.log_target && totals.variances.method == "none") totals.of = "median";
   if (!fitted.certificate.rigorous) {
     totals.largest_bound.reset();
     totals.no_bound = no_bound_reason(fitted);
@@ -137,7 +145,7 @@ void add_predict_options(Arguments& arguments, PredictCommand& command) {
   arguments.positional("DATA", command.data_path, "CSV file; - for standard input");
   arguments.group("Output");
   arguments.add(command, without({"seed"}));
-  arguments.add(command.options, only({"samples"}));
+  arguments.add(command.options, only({"samples", "quantiles"}));
   arguments.add(command.data, only({"drop_missing", "delimiter"}));
   arguments.group("Method");
   arguments.add(command.options);
@@ -151,12 +159,12 @@ int run_predict(const Words& words) {
   Arguments arguments(
       "predict", "  mercer predict concrete.mcr new.csv -o predictions.csv",
       "Predicts the target for every row of DATA, whose columns are found by name.\n"
-      "Writes mean, sd_latent (of f), sd_obs (of y), q05, q95 (quantiles of y) and\n"
-      "error_bound (distance of mean from the exact one, at most), in the units of\n"
-      "the target; for classes label, a probability for each, latent_mean, latent_sd\n"
-      "and error_bound (of latent_mean). DATA is streamed: memory does not depend on\n"
-      "its length. Where it has the noise or count column that the model was learned\n"
-      "with, sd_obs counts it.");
+      "Writes mean, sd_latent (of f), sd_obs (of y), q05, q95 (quantiles of y; others\n"
+      "with --quantiles) and error_bound (distance of mean from the exact one, at\n"
+      "most), in the units of the target; for classes label, a probability for each,\n"
+      "latent_mean, latent_sd and error_bound (of latent_mean). DATA is streamed:\n"
+      "memory does not depend on its length. Where it has the noise or count column\n"
+      "that the model was learned with, sd_obs counts it.");
   PredictCommand command;
   add_predict_options(arguments, command);
   if (!arguments.parse(words)) return exit_ok;

@@ -39,7 +39,7 @@ void visit_fields(PredictCommand& o, Visitor&& field) {
          Affects::nothing},
         o.with_inputs, Any{});
   field({"row_numbers", "",
-         "a column `row` in front: the number of the row in DATA, from 1; always with "
+         "a column row in front: the number of the row in DATA, from 1; always with "
          "`drop_missing`",
          "", Affects::nothing},
         o.row_numbers, Any{});

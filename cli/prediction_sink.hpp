@@ -65,7 +65,9 @@ struct PredictionTotals {
   void add(const models::Predictions& predictions) {
     rows += predictions.rows();
     if (largest_bound && predictions.rows() > 0)
-      largest_bound = std::max(*largest_bound, predictions.error_bound.maxCoeff());
+      largest_bound = std::max(*largest_bound, predictions.mean_error_bound.size() > 0
+                                                   ? predictions.mean_error_bound.maxCoeff()
+                                                   : predictions.error_bound.maxCoeff());
     variances.add(predictions);
     clamped += predictions.clamped_variances;
     matvecs += predictions.matvecs;

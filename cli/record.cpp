@@ -54,6 +54,7 @@ Json data_json(const data::Dataset& data, const std::string& path) {
           {"dropped_constant", data.schema.dropped_constant},
           {"inputs", data.schema.encoded_names()},
           {"target", data.schema.target},
+          {"log_target", data.schema.log_target},
           {"noise_column", data.schema.noise_column},
           {"count_column", data.schema.count_column},
           {"id_column", data.schema.id_column},
@@ -125,9 +126,8 @@ Json likelihood_json(const inference::LikelihoodValue& likelihood,
     put(gradient, names[static_cast<std::size_t>(i)], likelihood.gradient[i]);
   json["gradient"] = likelihood.gradient.size() > 0 ? std::move(gradient) : Json(nullptr);
   if (likelihood.gradient.size() == 0)
-    json["gradient_reason"] = likelihood.method == "cholesky"
-                                  ? "not computed at the end of learning"
-                                  : "known by Cholesky only";
+    json["gradient_reason"] =
+        likelihood.method == "cholesky" ? "not asked for (`gradient`)" : "known by Cholesky only";
   return json;
 }
 
@@ -151,7 +151,9 @@ Json certificate_json(const models::KernelMachine& model) {
   } else {
     put(json, "residual", c.residual.maxCoeff());
   }
-  json["of"] = gaussian ? "the mean" : "the latent mean, against the exact mode";
+  json["of"] = model.schema.log_target ? "the mean of " + model.schema.learned_name()
+               : gaussian              ? std::string("the mean")
+                                       : "the latent mean, against the exact mode";
   return json;
 }
 
@@ -165,6 +167,7 @@ void put_model(Json& json, const models::KernelMachine& model) {
   json["kernel"] = model.problem.kernel.text();
   json["mean"] = std::string(to_string(model.problem.mean));
   json["trend_left_out"] = trend_left_out(model);
+  json["log_target"] = model.schema.log_target;
 }
 
 void put_method(Json& json, const models::Plan& plan, const preconditioners::BuildReport& built) {

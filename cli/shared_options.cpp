@@ -100,11 +100,12 @@ void refuse_given(const Arguments& arguments, const std::vector<std::string>& na
 }
 
 bool asks_for_numbers(const Arguments& arguments) {
-  return arguments.given("noise") || arguments.given("noise_column");
+  return arguments.given("noise") || arguments.given("noise_column") ||
+         arguments.given("log_target");
 }
 
 void refuse_gaussian_options(const Arguments& arguments, const std::string& why) {
-  refuse_given(arguments, {"noise", "noise_column", "merge", "probe_kind"}, why);
+  refuse_given(arguments, {"noise", "noise_column", "log_target", "merge", "probe_kind"}, why);
 }
 
 }  // namespace mercer::cli

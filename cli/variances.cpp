@@ -32,10 +32,11 @@ std::string variances_sentence(const VarianceRecord& record) {
                          ? "are given the most correlated training points only: rather too large"
                          : "are those of draws from the posterior";
   if (record.error)
-    text +=
-        fmt::format("; on {} sd_latent is within {} of the exact one (rms {}; at most {} % of it)",
-                    plural(record.error->rows, "random row"), number(record.error->largest, 2),
-                    number(record.error->rms, 2), number(100 * record.error->largest_relative, 2));
+    text += fmt::format("; on {} {} is within {} of the exact one (rms {}; at most {} % of it)",
+                        plural(record.error->rows, "random row"),
+                        record.of_logarithm ? "the sd of f, the logarithm," : "sd_latent",
+                        number(record.error->largest, 2), number(record.error->rms, 2),
+                        number(100 * record.error->largest_relative, 2));
   else
     text += "; their error was not measured";
   return text;
@@ -55,6 +56,7 @@ void put_variances(Json& json, const VarianceRecord& record) {
     put(json, "probability_standard_error", *record.probability_error);
   }
   if (record.method == "none") return;
+  if (record.of_logarithm) json["sd_error_of"] = "the logarithm of the target";
   if (record.bound) {
     put(json, "sd_error_bound", *record.bound);
     return;

@@ -13,6 +13,7 @@ struct VarianceRecord {
   std::optional<models::SdError> error;
   /// Largest standard error of probabilities found by random numbers; unset: it is not known.
   std::optional<double> probability_error = 0.0;
+  bool of_logarithm = false;  // standard deviations are those of log y
 
   /// A block of a stream; what was measured on it is for the end of the stream.
   void add(const models::Predictions& predictions);

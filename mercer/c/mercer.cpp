@@ -269,6 +269,8 @@ mercer_status mercer_predictor_new(const mercer_model* model, const mercer_optio
     require(model != nullptr, "model");
     auto values =
         options_or_default<mercer::models::PredictOptions>(options, "mercer_predictor_new");
+    if (!values.quantiles.empty())
+      throw mercer::InvalidArgument("there is no array for `quantiles`; leave it out");
     *predictor = new mercer_predictor{mercer::models::Predictor(model->machine, std::move(values))};
     return MERCER_OK;
   });
@@ -288,10 +290,13 @@ mercer_status mercer_predict(const mercer_predictor* predictor, const double* x,
     const auto found = predictor->predictor.predict(new_inputs(machine, x, rows, columns),
                                                     callback(observer, user));
     fill(out->mean, rows, found.mean);
-    fill(out->sd_latent, rows, first_column(found.latent_sd));
+    const bool gaussian = machine.problem.gaussian();
+    fill(out->sd_latent, rows, gaussian ? found.noise_free_sd : first_column(found.latent_sd));
     fill(out->sd_obs, rows, found.sd_obs);
     fill(out->error_bound, rows,
-         machine.certificate.rigorous ? first_column(found.error_bound) : Vector());
+         gaussian                       ? found.mean_error_bound
+         : machine.certificate.rigorous ? first_column(found.error_bound)
+                                        : Vector());
     return MERCER_OK;
   });
 }

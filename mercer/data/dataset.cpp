@@ -48,6 +48,8 @@ std::vector<std::string> messages_of(const Dataset& data) {
   if (!data.schema.target_levels.empty())
     out.push_back(fmt::format("the target's categories, in this order: {}",
                               shown_list(data.schema.target_levels)));
+  if (data.schema.log_target)
+    out.push_back("the logarithm of the target is learned; predictions are of the target itself");
   if (data.duplicate_inputs > 0)
     out.push_back(fmt::format("{} of {} rows have the inputs of an earlier row",
                               data.duplicate_inputs, data.size()));
@@ -59,8 +61,8 @@ void finish(Dataset& data, bool standardize) {
   const auto first = first_equal_rows(data.inputs);
   for (Index i = 0; i < data.size(); ++i)
     data.duplicate_inputs += first[static_cast<std::size_t>(i)] != i ? 1 : 0;
-  data.scaling =
-      standardize ? fit_scaling(data.inputs, data.target) : Scaling::identity(data.dimension());
+  data.scaling = standardize ? fit_scaling(data.inputs, data.learned_target())
+                             : Scaling::identity(data.dimension());
   const Index sizes[2] = {data.size(), data.dimension()};
   std::uint64_t mark = fingerprint(sizes, sizeof sizes);
   mark = fingerprint(data.inputs.data(),
@@ -68,6 +70,7 @@ void finish(Dataset& data, bool standardize) {
   for (const Vector* column : {&data.target, &data.noise.variance, &data.noise.count})
     mark = fingerprint(column->data(), static_cast<std::size_t>(column->size()) * sizeof(double),
                        mark);
+  if (data.schema.log_target) mark = fingerprint("log", 3, mark);
   data.fingerprint = mark;
   data.messages = messages_of(data);
 }
@@ -111,6 +114,14 @@ CsvOptions csv_options(const DataOptions& options) {
   if (options.delimiter) out.separator = separator_of(*options.delimiter);
   out.memory = options.memory;
   return out;
+}
+
+Vector Dataset::learned_target() const {
+  if (!schema.log_target) return target;
+  for (Index i = 0; i < target.size(); ++i)
+    if (const auto why = log_fault(target[i]); !why.empty())
+      throw DataError(fmt::format("row {} of those used: {}", i + 1, why));
+  return target.array().log();
 }
 
 Dataset read_dataset(CsvReader& reader, const DataOptions& options) {

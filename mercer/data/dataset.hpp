@@ -32,6 +32,7 @@ struct DataOptions {
   bool text_target = false;  // a target that begins with text holds categories, without being named
   bool text_anywhere = false;  // text_target: also one with text further down
   std::string target_advice;   // what to do about text in a target of numbers; "": `categorical`
+  bool log_target = false;     // learn the logarithm of the target, which must be positive
   bool drop_missing = false;   // leave rows with a missing input out instead of refusing
   std::optional<std::string> impute;     // "median", "level": what a missing input becomes
   bool standardize = true;               // Dataset::scaling; false: the identity
@@ -55,6 +56,10 @@ void visit_fields(DataOptions& o, Visitor&& field) {
          "columns of dates such as 2010-05-31 or 2010-05-31T12:30, read as days since 1970-01-01",
          "none"},
         o.dates, Any{});
+  field({"log_target", "",
+         "learn the logarithm of the target, which must be positive; predictions are of the target "
+         "itself"},
+        o.log_target, Any{});
   field({"drop_missing", "", "leave out rows with a missing input instead of refusing"},
         o.drop_missing, Any{});
   field({"impute", "HOW",
@@ -105,6 +110,9 @@ struct Dataset {
   std::uint64_t fingerprint = 0;          // of the values, to recognise the same data again
   std::vector<std::string> messages;      // what the user should be told, a sentence each
 
+  /// The target, or its logarithm where the schema says so (also when that was set by hand, for
+  /// arrays). Throws DataError when one is not positive.
+  Vector learned_target() const;
   Index size() const { return target.size(); }
   Index dimension() const { return inputs.cols(); }
 };

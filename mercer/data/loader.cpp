@@ -183,6 +183,9 @@ bool Loader::take_row(const CsvBlock& block, Index row, std::vector<double>& pie
     if (std::abs(value) > largest_value)
       throw DataError(fmt::format("{}: {} is too large to work with; use other units",
                                   reader_.place(block.lines[r], column.name), value));
+    if (options_.log_target && column.role == ColumnRole::target && !column.categorical)
+      if (const auto why = log_fault(value); !why.empty())
+        throw DataError(fmt::format("{}: {}", reader_.place(block.lines[r], column.name), why));
     if (std::isnan(value)) ++column.missing;
     if (rows_ == 0) column.first = value - static_cast<double>(first_row_ + row);
     column.counts_rows = column.counts_rows && !column.as_text() &&
@@ -298,6 +301,11 @@ void Loader::fill_levels(Column& column, std::size_t place) {
 /// Enough rows, a target that varies, an input that varies; the message names what is wrong.
 void Loader::check_columns() {
   const Column& target = columns_[0];
+  if (options_.log_target && target.categorical)
+    throw DataError(
+        fmt::format("{}: the target {} holds text, of which there is no logarithm; leave "
+                    "`log_target` out, or name a numeric column with `target`",
+                    reader_.name(), shown(target.name)));
   if (rows_ < 2)
     throw DataError(fmt::format(
         "{}: {} of {} can be used (missing target: {}, missing input: {}); at least 2 are needed",
@@ -336,6 +344,7 @@ void Loader::settle_schema() {
   offsets_.assign(width, -1);
   Schema& schema = dataset_.schema;
   schema.target = columns_[0].name;
+  schema.log_target = options_.log_target;
   schema.id_column = options_.id.value_or("");
   schema.generated_header = reader_.info().generated_header;
   Index dimension = 0;

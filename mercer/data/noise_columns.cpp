@@ -32,6 +32,14 @@ std::string fault(ColumnRole role, double value) {
                : fmt::format("{} is no noise variance; it must be zero or positive", value);
 }
 
+std::string log_fault(double target) {
+  if (target > 0) return "";
+  return fmt::format(
+      "the target is {}, which has no logarithm: with `log_target` all must be positive; correct "
+      "the row, add a constant to the column, or leave `log_target` out",
+      target);
+}
+
 NoiseColumns take_rows(const NoiseColumns& columns, std::span<const Index> rows) {
   const auto part = [&](const Vector& values) {
     return values.size() == 0 ? Vector() : take_rows(ConstVectorView(values), rows);

@@ -22,6 +22,9 @@ inline bool is_noise(ColumnRole role) {
 /// Why a noise or count column cannot hold this value (NaN: it is missing); empty when it can.
 std::string fault(ColumnRole role, double value);
 
+/// Why a target has no logarithm; empty when it has one.
+std::string log_fault(double target);
+
 /// One value per row, or none where there is no such column.
 struct NoiseColumns {
   Vector variance = {};

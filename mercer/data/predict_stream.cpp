@@ -87,6 +87,10 @@ void PredictStream::choose_carried(const std::vector<std::string>& names, CsvSel
       throw InvalidArgument(fmt::format("column {} is named twice; name it once", shown(name)));
     take(column);
   }
+  const auto id = std::find(names.begin(), names.end(), schema_.id_column);
+  if (options_.carry_id && id != names.end() &&
+      !taken[static_cast<std::size_t>(id - names.begin())])
+    take(static_cast<std::size_t>(id - names.begin()));
   for (std::size_t column = 0; options_.carry_all && column < names.size(); ++column)
     if (!taken[column]) take(column);
 }
@@ -215,6 +219,11 @@ void PredictStream::encode(const CsvBlock& raw, RowBlock& block) {
     if (count_slot_ >= 0)
       block.noise.count[i] = number(raw, row, count_slot_, schema_.count_column, ColumnRole::count);
     if (!has_target_) continue;
+    if (schema_.log_target)
+      if (const auto why = log_fault(number(raw, row, target_slot_, schema_.target)); !why.empty())
+        throw DataError(fmt::format(
+            "{}: {}", reader_.place(raw.lines[static_cast<std::size_t>(row)], schema_.target),
+            why));
     block.target[i] = schema_.target_levels.empty()
                           ? number(raw, row, target_slot_, schema_.target)
                           : static_cast<double>(level(raw, row, target_slot_, schema_.target,

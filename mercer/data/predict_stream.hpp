@@ -19,6 +19,7 @@ struct PredictOptions {
   TargetUse target = TargetUse::ignored;
   bool drop_missing = false;            // leave rows with a missing input out instead of refusing
   std::vector<std::string> carry = {};  // columns whose text goes into RowBlock::carried
+  bool carry_id = false;                // the id column of the schema, where the file has it
   bool carry_all = false;               // and then all others, in the order of the file
   CsvOptions csv = {};                  // separator, memory
 };

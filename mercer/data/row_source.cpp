@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
 
 namespace mercer::data {
@@ -14,6 +15,9 @@ namespace {
 
 // Values in a block, at most.
 constexpr Index kBlockValues = 2'000'000, kLeastBlockRows = 16, kMostBlockRows = 4096;
+
+// Bytes that rows may take in any case.
+constexpr double kLeastRoom = 16.0 * 1048576;
 
 void copy_entry(const Vector& from, Index row, Vector& to, Index place) {
   if (from.size() > 0) to(place) = from(row);
@@ -61,7 +65,17 @@ RowBlock RowSource::all() {
   RowBlock out, block;
   if (!next(out)) return out;
   Index count = out.rows();
-  for (; next(block); count += block.rows()) append(out, count, block);
+  // The rows double when there is no room for more, and are there twice for a moment.
+  const double of_row = 24.0 * static_cast<double>(out.inputs.cols() + 4);
+  for (; next(block); count += block.rows()) {
+    const double bytes = of_row * static_cast<double>(count + block.rows());
+    if (memory() && bytes > kLeastRoom &&
+        bytes + static_cast<double>(program_bytes) > static_cast<double>(*memory()))
+      throw DoesNotFit(fmt::format(
+          "{}: the first {} rows already fill the memory of {}; give more `memory` or fewer rows",
+          name(), count, format_bytes(static_cast<double>(*memory()))));
+    append(out, count, block);
+  }
   if (count < out.rows()) resize(out, count, out);
   return out;
 }

@@ -40,6 +40,10 @@ class RowSource {
   /// and one block.
   ///   Source: Vitter (1985), Random sampling with a reservoir, algorithm R.
   RowBlock reservoir(Index n, std::uint64_t seed);
+
+ protected:
+  /// Bytes that all() may take, program included; unset: any number.
+  virtual std::optional<std::uint64_t> memory() const { return {}; }
 };
 
 /// Rows in memory: one block.
@@ -91,6 +95,7 @@ class CsvRows final : public RowSource {
   std::optional<double> share_read() const;
 
  private:
+  std::optional<std::uint64_t> memory() const override { return options_.csv.memory; }
   CsvReader open();
   void start();
   bool is_file() const;

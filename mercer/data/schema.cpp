@@ -126,6 +126,7 @@ void to_json(json& out, const Schema& schema) {
          {"generated_header", schema.generated_header}};
   if (!schema.noise_column.empty()) out["noise_column"] = schema.noise_column;
   if (!schema.count_column.empty()) out["count_column"] = schema.count_column;
+  if (schema.log_target) out["log_target"] = true;
   if (!schema.id_column.empty()) out["id_column"] = schema.id_column;
 }
 
@@ -138,6 +139,9 @@ void from_json(const json& in, Schema& schema) {
   if (in.contains("noise_column")) result.noise_column = text_member(in, "noise_column");
   if (in.contains("count_column")) result.count_column = text_member(in, "count_column");
   if (in.contains("id_column")) result.id_column = text_member(in, "id_column");
+  if (in.contains("log_target")) result.log_target = flag_member(in, "log_target");
+  if (result.log_target && !result.target_levels.empty())
+    throw ModelFileError("schema: a target of classes has no logarithm");
   const json& inputs = member(in, "inputs");
   if (!inputs.is_array()) throw ModelFileError("schema: 'inputs' is not a list");
   for (const json& item : inputs) {

@@ -43,6 +43,11 @@ struct Schema {
   std::string id_column;          // names the rows, and is no input; empty: there is none
   bool generated_header = false;  // the file had no header; names are x1 .., y
 
+  /// The logarithm of the target is learned, so that predictions of y are log-normal.
+  bool log_target = false;
+
+  /// What is learned, for units: "price", or "log price".
+  std::string learned_name() const { return log_target ? "log " + target : target; }
   /// Encoded inputs: d.
   Index dimension() const;
   /// One name per encoded input: "age", "colour=red", "age=missing".

@@ -32,6 +32,7 @@ struct Ask {
 struct PosteriorRequest {
   double tolerance = 1e-6;     // of the solves, or of the mode
   bool with_evidence = false;  // the log evidence as well
+  bool with_gradient = false;  // and, where H is factored, its gradient: two more factorisations
 };
 
 /// Where the latent functions were: the search for the next mode begins there. Empty for methods

@@ -148,7 +148,8 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
       throw Interrupted("interrupted before the solve");
   }
   const bool with_evidence = options.evidence && !result.likelihood.known;
-  auto posterior = method->posterior(problem, {options.method.tolerance, with_evidence}, progress);
+  auto posterior = method->posterior(
+      problem, {options.method.tolerance, with_evidence, options.gradient}, progress);
   if (with_evidence) result.likelihood = std::move(posterior.evidence);
   if (!result.likelihood.known && !options.evidence) {
     result.likelihood.method = "none";

@@ -28,6 +28,9 @@ struct FitOptions {
   /// The log evidence of the model, which takes some twenty block products where learning did not
   /// leave it behind. Predictions do not need it.
   bool evidence = true;
+  /// The gradient of that where learning did not leave it behind and the system is factored, which
+  /// takes two more factorisations.
+  bool gradient = false;
 };
 
 /// Likelihood and mean_only follow from what the user asks for (task, method, likelihood) and the
@@ -43,6 +46,11 @@ void visit_fields(FitOptions& o, Visitor&& field) {
   field("mean_only", o.mean_only, Any{});
   field("likelihood", o.likelihood, Any{});
   field({"evidence", "", "", "", Affects::nothing}, o.evidence, Any{});
+  field(
+      {"gradient", "",
+       "with `train=none` and `solver=cholesky`: the gradient of the log likelihood as well, which "
+       "takes two more factorisations"},
+      o.gradient, Any{});
 }
 
 /// Scores of the hyperparameters that a step of learning has reached. `seconds` are those of

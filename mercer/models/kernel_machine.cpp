@@ -158,6 +158,8 @@ KernelMachine model_from_file(data::ArrayFile file) {
   model.certificate.residual = take(file, "residual", model.num_functions(), 1).col(0);
   if (!(model.certificate.residual.minCoeff() >= 0)) throw ModelFileError("a residual is negative");
   model.mean_only = header.at("mean_only").get<bool>();
+  if (model.schema.log_target && (!model.problem.gaussian() || model.mean_only))
+    throw ModelFileError("a target is learned as its logarithm with Gaussian noise only");
   model.method = method_from_json(header.at("method"));
   model.record = header.at("record").dump();
   return model;

@@ -1,6 +1,6 @@
 // Model files of the format versions 1 to 4, as files of version 5: 1 and 2 were regressions, with
-// one noise variance and with one for each row; 3 were all other likelihoods; 4 knew no id column, dates and
-// values for missing cells, and is otherwise the same.
+// one noise variance and with one for each row; 3 were all other likelihoods; 4 knew no id column,
+// dates and values for missing cells, and is otherwise the same.
 #pragma once
 
 #include "mercer/data/array_file.hpp"

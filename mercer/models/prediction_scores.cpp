@@ -21,6 +21,17 @@ void check_targets(const Classes& classes, const likelihoods::Likelihood& likeli
   }
 }
 
+void PredictionScores::add_log_normal(const Predictions& p, ConstVectorView target,
+                                      const RowName& name) {
+  std::vector<LogNormal> predictions;
+  for (Index i = 0; i < target.size(); ++i) {
+    if (const auto why = data::log_fault(target(i)); !why.empty())
+      throw DataError(fmt::format("{}: {}", name(i), why));
+    predictions.push_back(log_normal_of_ratio(p.latent_mean(i, 0), p.sd_obs(i) / p.mean(i)));
+  }
+  numbers_.add_log_normal(target, predictions);
+}
+
 void PredictionScores::add(const Predictions& p, ConstVectorView target, const RowName& name) {
   const auto& model = predictor_.model();
   check_targets(model.classes, *model.problem.likelihood, target, name);
@@ -28,6 +39,8 @@ void PredictionScores::add(const Predictions& p, ConstVectorView target, const R
     std::vector<Index> truth;
     for (const double value : target) truth.push_back(*model.classes.find(value));
     classes_.add(p.probabilities, truth);
+  } else if (model.schema.log_target && p.sd_obs.size() > 0) {
+    add_log_normal(p, target, name);
   } else if (model.problem.gaussian() || p.sd_obs.size() == 0) {
     numbers_.add(target, p.mean, p.sd_obs);
   } else {

@@ -37,6 +37,8 @@ class PredictionScores {
   Scores scores() const;
 
  private:
+  void add_log_normal(const Predictions& predictions, ConstVectorView target, const RowName& name);
+
   const Predictor& predictor_;
   ClassScoreKeeper classes_;
   ScoreKeeper numbers_;

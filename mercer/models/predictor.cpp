@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <mutex>
 
 #include "mercer/likelihoods/coupled_likelihood.hpp"
 #include "mercer/models/function_query.hpp"
+#include "mercer/models/log_normal.hpp"
 #include "mercer/models/scaled_data.hpp"
 
 namespace mercer::models {
@@ -26,6 +28,33 @@ void settle_variances(const KernelMachine& model, VarianceOptions& options) {
   options.method = "none";
 }
 
+// Averages over f are right to about 1e-12, which is little against this.
+constexpr double kLeastProbability = 1e-6;
+
+// The probabilities of a model of numbers with variances; none of others, which are asked in vain.
+std::vector<double> settled_quantiles(const KernelMachine& model, const PredictOptions& options) {
+  auto probabilities = options.quantiles;
+  const bool without = options.variance.method == "none";
+  if (!probabilities.empty() && (model.classifies() || without))
+    throw InvalidArgument(model.classifies()
+                              ? "`quantiles` are those of numbers; this model predicts classes, "
+                                "each with its probability"
+                              : "`quantiles` need standard deviations, which this prediction has "
+                                "not; leave it or `variance=none` out");
+  if (model.classifies() || without) return {};
+  if (probabilities.empty()) probabilities = {0.05, 0.95};
+  for (const double p : probabilities) {
+    if (!(p >= kLeastProbability && p <= 1 - kLeastProbability))
+      throw InvalidArgument(
+          fmt::format("`quantiles` has {}, but must lie between {} and 1 - {}: what is further "
+                      "out says more about the model than about y",
+                      p, kLeastProbability, kLeastProbability));
+    if (std::count(probabilities.begin(), probabilities.end(), p) > 1)
+      throw InvalidArgument(fmt::format("`quantiles` has {} twice; name it once", p));
+  }
+  return probabilities;
+}
+
 // Kernels that grow with the inputs (linear, poly) overflow far enough out: throws for the first
 // such row.
 void check_range(const char* what, ConstMatrixView values) {
@@ -39,6 +68,15 @@ void check_range(const char* what, ConstMatrixView values) {
 
 }  // namespace
 
+std::string quantile_name(double p) {
+  char digits[400];
+  const auto end = std::to_chars(digits, digits + sizeof digits, p, std::chars_format::fixed).ptr;
+  const std::string text(digits, end);
+  std::string name = "q" + text.substr(std::min<std::size_t>(text.size(), 2));  // without "0."
+  while (name.size() < 3) name += '0';
+  return name;
+}
+
 PredictionOverflow::PredictionOverflow(Index row_index, const std::string& why)
     : DataError(fmt::format("row {}: {}", row_index + 1, why)), row(row_index), reason(why) {}
 
@@ -46,6 +84,7 @@ struct Predictor::Impl {
   Impl(KernelMachine m, PredictOptions o) : model(std::move(m)), options(std::move(o)) {
     check(options.variance);
     settle_variances(model, options.variance);
+    options.quantiles = settled_quantiles(model, options);
     // A row of coupled functions is as many right-hand sides as there are functions.
     const std::string& variance = options.variance.method;
     const bool checks = variance != "exact" && variance != "none";
@@ -65,6 +104,7 @@ struct Predictor::Impl {
   void to_target_units(Predictions& out) const;
   void add_noise(const data::NoiseColumns& noise, Predictions& out) const;
   void add_gaussian(Predictions& out) const;
+  void add_log_normal(Predictions& out) const;
   void add_numbers(Predictions& out) const;
   void add_classes(Predictions& out) const;
   void add_coupled_classes(const Matrix& covariance, Predictions& out) const;
@@ -142,7 +182,9 @@ void Predictor::Impl::add_noise(const data::NoiseColumns& noise, Predictions& ou
 
 void Predictor::Impl::add_gaussian(Predictions& out) const {
   out.mean = out.latent_mean.col(0);
+  out.mean_error_bound = out.error_bound.col(0);
   if (!with_variance()) return;
+  out.noise_free_sd = out.latent_sd.col(0);
   // Far beyond the quantiles that anyone asks for.
   check_range("the predicted interval", Vector(out.mean.cwiseAbs() + 10 * out.sd_obs));
   const auto quantile = [&](double p) -> Vector {
@@ -152,12 +194,52 @@ void Predictor::Impl::add_gaussian(Predictions& out) const {
   out.q05 = quantile(0.05);
   out.q95 = quantile(0.95);
   out.q975 = quantile(0.975);
+  out.quantiles.resize(out.rows(), static_cast<Index>(options.quantiles.size()));
+  for (Index j = 0; j < out.quantiles.cols(); ++j)
+    out.quantiles.col(j) = quantile(options.quantiles[static_cast<std::size_t>(j)]);
+}
+
+// y = exp(f + noise), f normal: sd_obs is that of log y until here. The mean depends on the
+// variance too, whose error counts where it is bounded: sd + d has the variance sd^2 + d (2 sd +
+// d). Approximate variances, whose error is measured, are taken as they are.
+void Predictor::Impl::add_log_normal(Predictions& out) const {
+  const Index m = out.rows();
+  const Vector log_sd = with_variance() ? out.sd_obs : Vector::Zero(m);
+  for (Vector* v : {&out.mean, &out.mean_error_bound}) v->resize(m);
+  if (with_variance())
+    for (Vector* v : {&out.noise_free_sd, &out.q025, &out.q05, &out.q95, &out.q975}) v->resize(m);
+  out.quantiles.resize(m, static_cast<Index>(options.quantiles.size()));
+  const auto z = [](double p) { return boost::math::quantile(boost::math::normal(), p); };
+  for (Index i = 0; i < m; ++i) {
+    const LogNormal y{out.latent_mean(i, 0), log_sd(i)};
+    out.mean(i) = y.mean();
+    const double sd_error = with_variance() ? out.sd_error_bound.value_or(0.0) : 0.0;
+    const double sd = with_variance() ? out.latent_sd(i, 0) : 0.0;
+    out.mean_error_bound(i) =
+        y.mean_error(out.error_bound(i, 0) + sd_error * (sd + 0.5 * sd_error));
+    if (!with_variance()) continue;
+    out.noise_free_sd(i) = LogNormal{y.mu, out.latent_sd(i, 0)}.sd();
+    out.sd_obs(i) = y.sd();
+    out.q025(i) = y.at(z(0.025));
+    out.q05(i) = y.at(z(0.05));
+    out.q95(i) = y.at(z(0.95));
+    out.q975(i) = y.at(z(0.975));
+    for (Index j = 0; j < out.quantiles.cols(); ++j)
+      out.quantiles(i, j) = y.at(z(options.quantiles[static_cast<std::size_t>(j)]));
+  }
+  out.samples = out.samples.array().exp();
+  check_range("the predicted mean", out.mean);
+  check_range("the error bound", out.mean_error_bound);
+  check_range("the predicted standard deviation", out.sd_obs);
+  check_range("a predicted quantile", out.quantiles);
+  check_range("a draw from the posterior", out.samples);
 }
 
 void Predictor::Impl::add_numbers(Predictions& out) const {
   const Index m = out.rows();
   const auto& likelihood = *model.problem.likelihood;
   out.mean.resize(m);
+  out.quantiles.resize(m, static_cast<Index>(options.quantiles.size()));
   if (with_variance())
     for (Vector* v : {&out.sd_obs, &out.q025, &out.q05, &out.q95, &out.q975}) v->resize(m);
   for (Index i = 0; i < m; ++i) {
@@ -174,7 +256,14 @@ void Predictor::Impl::add_numbers(Predictions& out) const {
     out.q05(i) = likelihood.predictive_quantile(0.05, f, v);
     out.q95(i) = likelihood.predictive_quantile(0.95, f, v);
     out.q975(i) = likelihood.predictive_quantile(0.975, f, v);
+    for (Index j = 0; j < out.quantiles.cols(); ++j) {
+      const double p = options.quantiles[static_cast<std::size_t>(j)];
+      out.quantiles(i, j) = p == 0.05   ? out.q05(i)
+                            : p == 0.95 ? out.q95(i)
+                                        : likelihood.predictive_quantile(p, f, v);
+    }
   }
+  for (auto column : out.quantiles.colwise()) model.scaling.unscale_target(column);
   for (Vector* values : {&out.mean, &out.q025, &out.q05, &out.q95, &out.q975})
     model.scaling.unscale_target(*values);
   out.sd_obs *= model.scaling.target_sd;
@@ -238,6 +327,7 @@ Predictor::~Predictor() = default;
 
 const KernelMachine& Predictor::model() const { return impl_->model; }
 const Plan& Predictor::plan() const { return impl_->plan; }
+const std::vector<double>& Predictor::quantiles() const { return impl_->options.quantiles; }
 
 Predictions Predictor::predict(ConstMatrixView inputs, const ProgressCallback& progress,
                                const data::NoiseColumns& noise) const {
@@ -272,6 +362,8 @@ Predictions Predictor::predict(ConstMatrixView inputs, RowSample& sample,
     impl_->add_coupled_classes(f.covariance, out);
   else if (model.classifies())
     impl_->add_classes(out);
+  else if (model.schema.log_target)
+    impl_->add_log_normal(out);
   else if (model.problem.gaussian())
     impl_->add_gaussian(out);
   else
@@ -314,14 +406,21 @@ Vector Predictor::log_density(const Predictions& predictions, ConstVectorView ta
   const auto& model = impl_->model;
   const auto& likelihood = *model.problem.likelihood;
   Vector y = target;
-  for (Index i = 0; i < y.size(); ++i)
-    if (const auto why = likelihood.fault(y(i)); !why.empty())
-      throw DataError(fmt::format("row {}: the target is {}, but it {}", i + 1, y(i), why));
+  const bool logarithm = model.schema.log_target;
+  for (Index i = 0; i < y.size(); ++i) {
+    const auto why = logarithm ? data::log_fault(y(i)) : likelihood.fault(y(i));
+    if (why.empty()) continue;
+    throw DataError(logarithm
+                        ? fmt::format("row {}: {}", i + 1, why)
+                        : fmt::format("row {}: the target is {}, but it {}", i + 1, y(i), why));
+  }
+  if (logarithm) y = y.array().log();
   model.scaling.scale_target(y);
   Vector out(y.size());
   for (Index i = 0; i < y.size(); ++i) {
     const auto [f, v] = impl_->belief(predictions, i, 0);
-    out(i) = likelihood.log_predictive(y(i), f, v) - std::log(model.scaling.target_sd);
+    out(i) = likelihood.log_predictive(y(i), f, v) - std::log(model.scaling.target_sd) -
+             (logarithm ? std::log(target(i)) : 0);
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/progress.hpp"
@@ -24,6 +25,7 @@ struct PredictOptions {
   std::optional<std::uint64_t> memory;
   std::optional<double> tolerance;  // of the solves for variances and draws; unset: from the noise
   std::string solver = "auto";
+  std::vector<double> quantiles = {};  // probabilities; none: 0.05 and 0.95
 };
 
 template <class Visitor>
@@ -34,7 +36,13 @@ void visit_fields(PredictOptions& o, Visitor&& field) {
   field({"tolerance", "E", "of iterative solves for variances and draws", "from the noise"},
         o.tolerance, BelowOne{});
   field(planning::memory_field(), o.memory, Bytes{});
+  field({"quantiles", "P,Q", "probabilities of the quantiles of y, in place of q05 and q95",
+         "0.05,0.95"},
+        o.quantiles, BelowOne{});
 }
+
+/// "q05" of 0.05, "q50" of 0.5, "q025" of 0.025: the digits after the point, two at least.
+std::string quantile_name(double p);
 
 /// A row so far from the training data that its prediction is not a finite number.
 struct PredictionOverflow : DataError {
@@ -45,13 +53,18 @@ struct PredictionOverflow : DataError {
 
 /// A block of M predictions of a model with C latent functions; every number is finite.
 struct Predictions {
-  // Of f, in target units where f is a number like y; the latent mean includes its offset.
+  // Of f, in target units where f is a number like y (in those of log y where the logarithm was
+  // learned); the latent mean includes its offset.
   Matrix latent_mean, latent_sd;  // M x C; latent_sd is empty without variances
   Matrix error_bound;             // M x C: of the latent mean; no bound unless rigorous
-  Matrix samples;  // M x (C n): n joint draws of each function; none unless asked for
+  Matrix samples;  // M x (C n): n joint draws of each function, or of exp(f); none unless asked for
   // Of y. Numbers: target units.
-  Vector mean;
+  Vector mean;  // where the logarithm was learned, and without variances: the median
+  /// Gaussian noise: distance of `mean` from the exact one, at most, and the standard deviation of
+  /// y without noise: those of f, unless the logarithm was learned. Empty for others.
+  Vector mean_error_bound, noise_free_sd;
   Vector sd_obs, q025, q05, q95, q975;  // spread and quantiles; empty without variances
+  Matrix quantiles;                     // M x Q, those of PredictOptions::quantiles
   Matrix probabilities;                 // classes: M x classes, rows sum to one
   /// Where probabilities were found by random numbers, their largest standard error; zero: exact to
   /// rounding. Unset: by a formula whose error is not known.
@@ -75,6 +88,8 @@ class Predictor {
   Predictor(KernelMachine model, PredictOptions options);
   ~Predictor();
   const KernelMachine& model() const;
+  /// Probabilities of Predictions::quantiles; none for classes and without variances.
+  const std::vector<double>& quantiles() const;
   /// The plan of the first latent function, or of all when they are coupled.
   const Plan& plan() const;
   /// Rows of raw inputs (the model's columns, encoded, unscaled), any number of them; worked off

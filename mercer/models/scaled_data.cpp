@@ -11,14 +11,18 @@
 namespace mercer::models {
 namespace {
 
-void check_target(const data::Dataset& data) {
-  const double low = data.target.minCoeff();
-  const double high = data.target.maxCoeff();
+void check_target(const data::Dataset& data, const Vector& target) {
+  const double low = target.minCoeff();
+  const double high = target.maxCoeff();
+  if (data.schema.log_target && data.noise.variance.size() > 0)
+    throw InvalidArgument(
+        "`noise_column` has variances of the target, which are none of its logarithm; leave it or "
+        "`log_target` out");
   if (low == high)
     throw DataError(fmt::format(
         "the target '{}' has the same value {} in all {} rows to learn from; there is nothing to "
         "learn",
-        data.schema.target, low, data.size()));
+        data.schema.learned_name(), low, data.size()));
   // Variances are squares: with a margin for sums of them and for shares of them.
   constexpr double largest = 1e140;
   constexpr double smallest_range = 1e-140;
@@ -26,7 +30,7 @@ void check_target(const data::Dataset& data) {
     throw DataError(fmt::format(
         "the target '{}' runs from {} to {}, too {} for its variance to be a number in double "
         "precision; use other units",
-        data.schema.target, low, high, high - low < smallest_range ? "narrow" : "large"));
+        data.schema.learned_name(), low, high, high - low < smallest_range ? "narrow" : "large"));
 }
 
 // Readers check what they read; arrays come as they are.
@@ -52,12 +56,12 @@ void check_noise_columns(const data::NoiseColumns& columns, Index rows) {
 }
 
 ScaledData scale(const data::Dataset& data, bool standardize) {
-  check_target(data);
+  Vector y = data.learned_target();
+  check_target(data, y);
   ScaledData out;
-  out.scaling = standardize ? data::fit_scaling(data.inputs, data.target)
-                            : data::Scaling::identity(data.inputs.cols());
+  out.scaling =
+      standardize ? data::fit_scaling(data.inputs, y) : data::Scaling::identity(data.inputs.cols());
   out.data.x = data.inputs;
-  Vector y = data.target;
   out.scaling.scale_inputs(out.data.x);
   out.scaling.scale_target(y);
   out.data.y = y;

@@ -59,6 +59,21 @@ void ScoreKeeper::add(ConstVectorView target, ConstVectorView mean, ConstVectorV
   }
 }
 
+void ScoreKeeper::add_log_normal(ConstVectorView target, std::span<const LogNormal> predictions) {
+  if (target.size() != static_cast<Index>(predictions.size()))
+    throw DimensionMismatch("scores: number of targets", target.size(), "number of predictions",
+                            static_cast<Index>(predictions.size()));
+  for (Index i = 0; i < target.size(); ++i) {
+    const auto& p = predictions[static_cast<std::size_t>(i)];
+    add_error(target(i), p.mean());
+    log_density_ += p.log_density(target(i));
+    crps_ += p.crps(target(i));
+    const double z = p.z(target(i));
+    inside90_ += std::abs(z) <= kZ90 ? 1 : 0;
+    inside95_ += std::abs(z) <= kZ95 ? 1 : 0;
+  }
+}
+
 RegressionScores ScoreKeeper::scores() const {
   RegressionScores s;
   s.n = n_;

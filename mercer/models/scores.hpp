@@ -2,8 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "mercer/core/types.hpp"
+#include "mercer/models/log_normal.hpp"
 
 MERCER_API_BEGIN
 namespace mercer::models {
@@ -17,7 +19,7 @@ struct RegressionScores {
   /// False: no standard deviations were given, and what follows is not known.
   bool has_sd = true;
   double nll = 0;         // mean negative log density of y, marginal per point
-  double crps = 0;        // continuous ranked probability score of the Gaussian prediction
+  double crps = 0;        // continuous ranked probability score; normal and log-normal only
   double coverage90 = 0;  // share of targets inside the central 90 % interval
   double coverage95 = 0;
 };
@@ -35,6 +37,8 @@ class ScoreKeeper {
   /// The same with intervals and densities that are not those of a normal distribution; crps is not
   /// known then.
   void add(ConstVectorView target, const SpreadPredictions& predictions);
+  /// The same of log-normal predictions: those of log y.
+  void add_log_normal(ConstVectorView target, std::span<const LogNormal> predictions);
   RegressionScores scores() const;
 
  private:

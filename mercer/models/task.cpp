@@ -43,6 +43,16 @@ void check_request(const data::Dataset& data, const FitOptions& options,
                                       likelihood.is_binary()
                                           ? std::string("one of classes; say `task=classification`")
                                           : "not one of classes; give " + class_likelihoods()));
+  if (data.schema.log_target && !likelihood.gaussian_noise())
+    throw InvalidArgument(fmt::format(
+        "`log_target` is for Gaussian noise: what is predicted of y is then log-normal{}; leave "
+        "it or the likelihood {} out",
+        options.likelihood.starts_with("student-t") ? ", while exp of Student's t has no mean" : "",
+        options.likelihood));
+  if (data.schema.log_target && options.mean_only)
+    throw InvalidArgument(
+        "`log_target` needs variances, from which the mean of y follows, and `method=krr` has "
+        "none; fit with `method=gp`");
   if (likelihood.gaussian_noise()) return;
   if (options.method.noise)
     throw InvalidArgument(

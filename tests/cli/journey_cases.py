@@ -368,7 +368,7 @@ class PredictTest(CliCase):
         table = read_csv(self.mercer("predict", model, test, "--no-variance").stdout)
         self.assertEqual(list(table), ["mean", "error_bound"])
         table = read_csv(self.mercer("predict", model, test, "--with-inputs").stdout)
-        self.assertEqual(list(table), [f"x{c}" for c in range(1, 7)] + PREDICTION)
+        self.assertEqual(list(table), [f"x{c}" for c in range(1, 7)] + ["y"] + PREDICTION)
         self.assertEqual(table["x3"], read_csv(test.read_text())["x3"])
 
     def test_categories_are_learned_and_copied(self):
@@ -377,7 +377,7 @@ class PredictTest(CliCase):
         self.write("d.csv", "x,colour,y\n" + "\n".join(rows) + "\n")
         self.mercer("fit", "d.csv", "--categorical", "colour", "--restarts", 0, "-m", "m.mcr")
         text = self.mercer("predict", "m.mcr", "d.csv", "--with-inputs").stdout
-        self.assertEqual(text.splitlines()[1].split(",")[:2], ["0", "blue"])
+        self.assertEqual(text.splitlines()[1].split(",")[:2], ["0.0", "blue"])
 
     def test_columns_are_found_by_name(self):
         _, _, test, model = fitted()

@@ -49,6 +49,7 @@ FitOptions fixed(const Case& c) {
   options.method.solver = c.solver;
   options.method.tolerance = 1e-12;
   options.train.train = "none";
+  options.gradient = true;
   return options;
 }
 

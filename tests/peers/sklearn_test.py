@@ -76,7 +76,7 @@ class FixedHyperparameters(PeerCase):
 
     def fixed(self, kernel, d, *arguments, **columns):
         """The fit to the first d inputs."""
-        return self.fit(self.x[:, :d], self.y, kernel, *FIXED, "--noise", 0.15, *arguments,
+        return self.fit(self.x[:, :d], self.y, kernel, *FIXED, "--gradient", "--noise", 0.15, *arguments,
                         **columns)
 
     def peer(self, build, record):

@@ -56,6 +56,7 @@ SolvedSystem solve_system(const Problem& problem, const Observations& data, Cons
   }
   out.noise = system.noise();
   out.jitter = system.jitter();
+  if (const auto* factor = system.factor()) out.log_det = factor->log_det();
   out.build_seconds = system.build_seconds();
   out.preconditioner = system.preconditioner_report();
   return out;
@@ -71,17 +72,24 @@ Weights weights_of(const SolvedSystem& solved, ConstMatrixView basis) {
   }
 }
 
-LikelihoodValue evidence_of(const Problem& problem, const Observations& rows,
-                            const SystemChoice& system, const Weights& weights,
-                            const SystemReport& solve, std::uint64_t seed,
-                            const ProgressCallback& progress) {
-  if (system.direct()) return evaluate_likelihood(problem, rows);
-  if (solve.stop == StopReason::converged)
-    return estimate_likelihood(problem, rows, weights, seed, progress);
+LikelihoodValue unknown_evidence(const std::string& reason) {
   LikelihoodValue out;
   out.method = "none";
-  out.reason = "the solve did not converge";
+  out.reason = reason;
   return out;
+}
+
+// A factor of H gives the value for nothing; the gradient takes more.
+LikelihoodValue evidence_of(const Problem& problem, const Observations& rows,
+                            const SolvedSystem& solved, const Weights& weights, std::uint64_t seed,
+                            bool with_gradient, const ProgressCallback& progress) {
+  if (solved.jitter > 0) return unknown_evidence("H is not positive definite to rounding");
+  if (solved.log_det)
+    return with_gradient ? evaluate_likelihood(problem, rows)
+                         : factored_likelihood(problem, rows, weights, *solved.log_det);
+  if (solved.report.stop == StopReason::converged)
+    return estimate_likelihood(problem, rows, weights, seed, progress);
+  return unknown_evidence("the solve did not converge");
 }
 
 }  // namespace
@@ -100,12 +108,13 @@ Posterior gaussian_posterior(const Problem& problem, const Observations& rows,
   // Against H as it was asked for: what jitter changed is part of the error.
   out.certificate = certify(problem, rows.noise.at(problem.noise()), f.weights, rows);
   out.certificate.jitter = solved.jitter;
+  if (request.with_evidence)
+    out.evidence =
+        evidence_of(problem, rows, solved, f.weights, seed, request.with_gradient, progress);
   out.solve = std::move(solved.report);
   out.jitter = solved.jitter;
   out.preconditioner = std::move(solved.preconditioner);
   out.build_seconds = solved.build_seconds;
-  if (request.with_evidence)
-    out.evidence = evidence_of(problem, rows, choice, f.weights, out.solve, seed, progress);
   out.functions.push_back(std::move(f));
   return out;
 }

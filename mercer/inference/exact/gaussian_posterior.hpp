@@ -1,6 +1,8 @@
 // The systems of exact inference: H = K + D solved for the target and for the columns of a trend.
 #pragma once
 
+#include <optional>
+
 #include "mercer/inference/inference.hpp"
 
 namespace mercer::inference {
@@ -10,6 +12,7 @@ struct SolvedSystem {
   Matrix solution;         // H^-1 [y, basis]
   linalg::Diagonal noise;  // of H, jitter included
   double jitter = 0, build_seconds = 0;
+  std::optional<double> log_det;  // of H with its jitter, where it was factored
   preconditioners::BuildReport preconditioner;
 };
 

@@ -94,6 +94,21 @@ LikelihoodValue lanczos_likelihood(double rest, const LogDeterminant& log_det, I
   return out;
 }
 
+LikelihoodValue factored_likelihood(const Problem& problem, const Observations& data,
+                                    const Weights& weights, double log_det) {
+  const Matrix basis = problem.basis(data.x);
+  const Vector z = basis.cols() > 0 ? Vector(data.y - basis * weights.beta) : Vector(data.y);
+  LikelihoodValue out;
+  out.known = true;
+  out.value = out.low = out.high =
+      -0.5 * (z.dot(weights.w) + log_det +
+              static_cast<double>(data.size()) * std::log(2 * std::numbers::pi)) +
+      data.replicates.log_likelihood(problem.noise());
+  out.method = "cholesky";
+  out.rows = data.rows_before_merging();
+  return out;
+}
+
 LikelihoodValue evaluate_likelihood(const Problem& problem, const Observations& data) {
   LikelihoodValue out;
   out.method = "none";

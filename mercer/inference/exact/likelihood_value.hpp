@@ -11,7 +11,12 @@
 
 namespace mercer::inference {
 
-/// The likelihood with its gradient by Cholesky; unknown when H is not positive definite.
+/// The likelihood of a problem whose H was factored: no further factorisation, no gradient.
+LikelihoodValue factored_likelihood(const Problem& problem, const Observations& data,
+                                    const Weights& weights, double log_det);
+
+/// The likelihood with its gradient by Cholesky, factored anew; unknown when H is not positive
+/// definite.
 LikelihoodValue evaluate_likelihood(const Problem& problem, const Observations& data);
 
 /// The likelihood of a problem that was solved iteratively, with an interval: the quadratic term
