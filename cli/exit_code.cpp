@@ -66,6 +66,11 @@ int say(std::string_view name, bool json, std::string message, int code) {
   return code;
 }
 
+// The verbs that take the hyperparameters of a model as they are.
+bool uses_a_model(std::string_view name) {
+  return name.ends_with("predict") || name.ends_with("evaluate");
+}
+
 }  // namespace
 
 int exit_code_of(std::string_view name, bool json, const std::function<int()>& body) {
@@ -97,9 +102,9 @@ int exit_code_of(std::string_view name, bool json, const std::function<int()>& b
         "--memory where there is one, so that a leaner method is chosen",
         exit_memory);
   } catch (const NotPositiveDefinite& e) {
-    return end(fmt::format("{} (the kernel matrix is singular in double precision: more --noise, a "
-                           "shorter --lengthscale or a rougher --kernel mend that)",
-                           e.what()),
+    return end(fmt::format("{} (the kernel matrix is singular in double precision: {}more --noise, "
+                           "a shorter --lengthscale or a rougher --kernel mend that)",
+                           e.what(), uses_a_model(name) ? "a fit with " : ""),
                exit_tolerance);
   } catch (const Error& e) {
     return end(e.what(), exit_internal);

@@ -6,6 +6,7 @@
 #include "cli/fit_command.hpp"
 #include "cli/suggest.hpp"
 #include "mercer/data/text.hpp"
+#include "mercer/inference/choice.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/training/training.hpp"
 
@@ -80,6 +81,11 @@ void check_learning(const FitCommand& command, const Arguments& arguments) {
                  {"steps", "restarts", "subset", "probes", "probe_kind", "checkpoint", "trace",
                   "validation"},
                  "`train=none` learns nothing");
+  const bool by_solves =
+      train.train == "auto" || (training::trainers().contains(train.train) &&
+                                training::trainers().find(train.train).takes_gradients());
+  if (command.fit.method.solver == inference::kCholesky && !by_solves)
+    refuse_given(arguments, {"max_iterations"}, "a factorisation has no iterations");
   if (!training::trainers().contains(train.train)) return;
   const auto& trainer = training::trainers().find(train.train);
   if (!trainer.takes_gradients())

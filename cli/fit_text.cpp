@@ -111,18 +111,6 @@ std::string solve_text(const models::FitResult& result) {
   return text;
 }
 
-// What helps against this end of a solve.
-std::string remedy(const models::FitResult& result) {
-  const bool gaussian = result.model.problem.gaussian();
-  if (result.solve.stop == StopReason::iteration_limit)
-    return gaussian ? "Allow more --max-iterations, try another --preconditioner"
-                    : "Allow more --max-iterations";
-  return fmt::format(
-      "Rounding allows no better: the kernel is large against the noise. Give more --noise, a "
-      "larger --tolerance{}",
-      gaussian ? ", --precision double" : "");
-}
-
 std::string not_converged_text(const FitRun& run) {
   const auto& result = run.result;
   const std::string stop = as_words(to_string(result.solve.stop));
@@ -130,7 +118,8 @@ std::string not_converged_text(const FitRun& run) {
       !run.model_path.empty()
           ? "the model was written all the same, as --keep-unconverged says"
           : fmt::format("no model was written. {}, or keep it with --keep-unconverged",
-                        remedy(result));
+                        solve_advice(result.plan.system, result.model.problem.gaussian(),
+                                     result.solve.stop));
   if (result.model.problem.gaussian())
     return fmt::format("the tolerance {} was not reached ({}): the relative residual is {}; {}",
                        number(result.model.method.tolerance, 3), stop,
@@ -229,6 +218,7 @@ void tell_outcome(const FitCommand& command, const Arguments& arguments, const F
         plural(result.merged_rows, "row")));
   else if (result.model.problem.gaussian() && run.data.duplicate_inputs > 0 && command.fit.merge)
     console.note("rows with the same inputs are not merged where noise variances are given");
+  if (const auto text = unequal_scales(result.model); !text.empty()) console.note(text);
   if (const auto names = trend_left_out(result.model); !names.empty())
     console.note(fmt::format(
         "the linear trend does without {}: on these rows the constant and the other inputs say the "

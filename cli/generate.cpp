@@ -123,13 +123,8 @@ Generated generate_gp(const GenerateCommand& command, const Console& console) {
   }
   auto kernel = kernels::Kernel::parse(command.method.kernel, input_names);
   // Typical distances in the unit cube grow like sqrt(d).
-  std::vector<double> lengthscale = command.lengthscale;
-  if (lengthscale.empty()) lengthscale = {0.3 * std::sqrt(static_cast<double>(d))};
-  if (lengthscale.size() == 1)
-    kernel.set_all_lengthscales(lengthscale[0]);
-  else
-    kernel.set_lengthscales(lengthscale);
-  if (command.signal_variance) kernel.set_all_variances(*command.signal_variance);
+  kernel.set_unwritten_lengthscales(0.3 * std::sqrt(static_cast<double>(d)));
+  kernel.set_given(command.lengthscale, command.signal_variance);
   const inference::Problem problem{kernel, command.noise.value_or(0.01), inference::MeanKind::zero};
   Rng rng(command.method.seed, "gp-points");
   out.data.inputs = data::uniform_points(*command.n, d, rng);

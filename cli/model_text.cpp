@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "cli/format.hpp"
 #include "mercer/data/text.hpp"
+#include "mercer/krylov/registry.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -15,11 +15,28 @@ namespace {
 constexpr std::size_t kLengthscalesShown = 12;
 constexpr std::size_t kClassesShown = 12;
 
+// Inputs that share a lengthscale that is one number in their units too: the place of the first of
+// them, for each input.
+std::vector<std::size_t> first_of_shared(const models::LeafValues& leaf) {
+  constexpr double rounding = 1e-12;
+  std::vector<std::size_t> first(leaf.lengthscales.size());
+  for (std::size_t k = 0; k < first.size(); ++k)
+    for (first[k] = 0; first[k] < k; ++first[k])
+      if (leaf.shared[first[k]] == leaf.shared[k] &&
+          std::abs(leaf.lengthscales[first[k]] - leaf.lengthscales[k]) <=
+              rounding * leaf.lengthscales[k])
+        break;
+  return first;
+}
+
 // A table of lengthscales, shortest first when there are many.
 std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::string>& names) {
   if (leaf.lengthscales.empty()) return "";
-  std::vector<std::size_t> order(leaf.lengthscales.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto first = first_of_shared(leaf);
+  std::vector<std::size_t> order;
+  for (std::size_t k = 0; k < first.size(); ++k)
+    if (first[k] == k) order.push_back(k);
+  const auto rows = static_cast<Index>(order.size());
   const bool all = order.size() <= kLengthscalesShown;
   // Of many inputs, those that matter most: the shortest lengthscales.
   if (!all)
@@ -32,13 +49,16 @@ std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::str
                   : std::vector<std::string>{leaf.kernel, "lengthscale", "period"});
   order.resize(std::min(order.size(), kLengthscalesShown));
   for (const std::size_t c : order) {
-    std::vector<std::string> row = {
-        data::printable(names[static_cast<std::size_t>(leaf.inputs[c])]),
-        number(leaf.lengthscales[c])};
+    std::vector<std::string> sharing;
+    for (std::size_t k = c; k < first.size(); ++k)
+      if (first[k] == c)
+        sharing.push_back(data::printable(names[static_cast<std::size_t>(leaf.inputs[k])]));
+    std::vector<std::string> row = {fmt::format("{}", fmt::join(sharing, ", ")),
+                                    number(leaf.lengthscales[c])};
     if (!leaf.periods.empty()) row.push_back(number(leaf.periods[c]));
     table.row(std::move(row));
   }
-  const auto hidden = static_cast<Index>(leaf.lengthscales.size() - order.size());
+  const auto hidden = rows - static_cast<Index>(order.size());
   return table.text(13) +
          (hidden > 0 ? fmt::format("{:13}and {} (see --json)\n", "", plural(hidden, "longer one"))
                      : "");
@@ -104,6 +124,44 @@ std::string hyperparameters_text(const inference::Problem& problem, const data::
   return text;
 }
 
+std::string unequal_scales(const models::KernelMachine& model) {
+  // Encoded inputs that are numbers; the 0/1 inputs of a category have no unit.
+  std::vector<bool> numeric;
+  for (const auto& column : model.schema.inputs) {
+    numeric.push_back(!column.categorical);
+    numeric.resize(numeric.size() + static_cast<std::size_t>(column.width()) - 1, false);
+  }
+  const auto names = model.schema.encoded_names();
+  for (const auto& leaf : models::original(model.problem, model.scaling).leaves) {
+    if (!leaf.periods.empty()) continue;
+    for (const Index group : leaf.shared) {
+      std::vector<std::size_t> members;
+      std::vector<std::string> sharing;
+      for (std::size_t k = 0; k < leaf.shared.size(); ++k)
+        if (leaf.shared[k] == group && numeric[static_cast<std::size_t>(leaf.inputs[k])]) {
+          members.push_back(k);
+          sharing.push_back(names[static_cast<std::size_t>(leaf.inputs[k])]);
+        }
+      if (members.size() < 2) continue;
+      const auto [low, high] = std::minmax_element(
+          members.begin(), members.end(),
+          [&](auto a, auto b) { return leaf.lengthscales[a] < leaf.lengthscales[b]; });
+      if (leaf.lengthscales[*high] <= 1.01 * leaf.lengthscales[*low]) continue;
+      const auto of = [&](std::size_t k) {
+        return fmt::format("{} for {}", number(leaf.lengthscales[k]),
+                           data::shown(names[static_cast<std::size_t>(leaf.inputs[k])]));
+      };
+      return fmt::format(
+          "one lengthscale on inputs that were standardised one by one is {} {} {} in their units; "
+          "if {} one unit, `isotropic={}` makes it one number there",
+          of(*low), members.size() == 2 ? "and" : "up to", of(*high),
+          members.size() == 2 ? "both have" : "some of them have",
+          members.size() == 2 ? fmt::format("{}", fmt::join(sharing, ",")) : "A,B");
+    }
+  }
+  return "";
+}
+
 std::vector<std::string> trend_left_out(const models::KernelMachine& model) {
   const auto names = model.schema.encoded_names();
   std::vector<std::string> out;
@@ -116,6 +174,20 @@ std::string no_bound_reason(const models::KernelMachine& model) {
   return model.problem.likelihood->log_concave()
              ? "the coefficients of the mean have a flat prior"
              : "the likelihood is not log-concave: the mode is a local one";
+}
+
+std::string solve_advice(const inference::SystemChoice& system, bool gaussian, StopReason stop) {
+  if (!system.direct() && stop == StopReason::iteration_limit)
+    return gaussian ? "Allow more --max-iterations, try another --preconditioner"
+                    : "Allow more --max-iterations, give a larger --tolerance";
+  if (!gaussian)
+    return "Newton's method comes no nearer to the mode in double precision. Give a smaller "
+           "--signal-variance, a shorter --lengthscale, a rougher --kernel, a larger --tolerance";
+  return fmt::format(
+      "Rounding allows no better: the kernel is large against the noise. Give more --noise, a "
+      "shorter --lengthscale, a rougher --kernel, a larger --tolerance, {}",
+      system.direct() ? fmt::format("--solver {}", krylov::default_solver().name)
+                      : std::string("--precision double"));
 }
 
 std::string jitter_text(double jitter) {

@@ -6,6 +6,7 @@
 
 #include "cli/exit_code.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/inference/choice.hpp"
 #include "mercer/models/hyperparameters.hpp"
 #include "mercer/models/kernel_machine.hpp"
 
@@ -21,6 +22,8 @@ std::string likelihood_text(const models::KernelMachine& model);
 /// Signal, noise and lengthscales in the units of the data, with the names of the inputs.
 std::string hyperparameters_text(const inference::Problem& problem, const data::Scaling& scaling,
                                  const data::Schema& schema);
+/// A sentence when inputs share a lengthscale that is not one number in their units; else nothing.
+std::string unequal_scales(const models::KernelMachine& model);
 /// Names of the inputs that a linear trend does without, because others say the same.
 std::vector<std::string> trend_left_out(const models::KernelMachine& model);
 /// Why such a model has no bound of its latent mean.
@@ -28,6 +31,9 @@ std::string no_bound_reason(const models::KernelMachine& model);
 /// What a factorisation added to the noise, and that the certificate counts it.
 std::string jitter_text(double jitter);
 std::string certificate_text(const models::KernelMachine& model);
+/// What helps a solve of this kind that ended so before its tolerance; a factorisation has no
+/// iterations. Begins a sentence that goes on with "or".
+std::string solve_advice(const inference::SystemChoice& system, bool gaussian, StopReason stop);
 
 /// Runs `body`; what mends a factorisation that fails in it is said for likelihoods without
 /// --noise.

@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/config_file.hpp"
+#include "cli/cv_text.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fit_command.hpp"
 #include "cli/predict_command.hpp"
@@ -48,25 +49,28 @@ OptionTable table_without(std::string title, std::string verbs,
 
 const std::vector<OptionTable>& option_tables() {
   static const std::vector<OptionTable> all = [] {
-    const auto method = table<models::MethodOptions>(
-        "Model and method",
-        "`fit`, `solve`, `plan`; `compare` but for what its grid sets; hyperparameters are on "
-        "standardised data unless `--no-standardize`");
-    const auto train = table<models::TrainOptions>("Learning", "`fit`, `plan`");
+    const auto method =
+        table<models::MethodOptions>("Model and method",
+                                     "`fit`, `cv`, `solve`, `plan`; `compare` but for what its "
+                                     "grid sets; hyperparameters are on "
+                                     "standardised data unless `--no-standardize`");
+    const auto train = table<models::TrainOptions>("Learning", "`fit`, `cv`, `plan`");
     return std::vector<OptionTable>{
         table<data::DataOptions>("Data",
-                                 "`fit`, `solve`, `compare`, `plan`; `--drop-missing` and "
+                                 "`fit`, `cv`, `solve`, `compare`, `plan`; `--drop-missing` and "
                                  "`--delimiter` also `predict` and `evaluate`, `--delimiter` also "
                                  "`split`; a name with a comma stands in quotes: "
                                  "`--inputs '\"a,b\",c'`"),
         method,
         train,
-        table_without<models::FitOptions>("Preparation", "`fit`, `plan`", {&method, &train}),
-        table<FitCommand>("fit", "`fit`; `--task` and `--likelihood` also `plan`"),
+        table_without<models::FitOptions>("Preparation", "`fit`, `cv`, `plan`", {&method, &train}),
+        table<FitCommand>(
+            "fit", "`fit`; `--task` and `--likelihood` also `cv` and `plan`, `--method` also `cv`"),
         table<models::PredictOptions>(
             "Predictions",
             "`predict`; but for solver, tolerance, samples and quantiles also `evaluate`"),
         table<PredictCommand>("predict", "`predict`; `--seed` also `evaluate`"),
+        table<CvCommand>("cv", "`cv`"),
         table<SolveCommand>("solve", "`solve`"),
         table_without<studies::CompareOptions>("Comparison", "`compare`", {&method}),
         table<CompareCommand>("compare", "`compare`"),
@@ -76,7 +80,7 @@ const std::vector<OptionTable>& option_tables() {
         table<SplitCommand>("split",
                             "`split`, which also takes `--seed`, `--memory` and `--delimiter`"),
         table<DemoCommand>("demo", "`demo`"),
-        table<ConfigOptions>("Configuration", "`fit`, `solve`, `compare`, `plan`"),
+        table<ConfigOptions>("Configuration", "`fit`, `cv`, `solve`, `compare`, `plan`"),
         table<RunOptions>("Run", "every verb; `info` and `split` have no threads"),
     };
   }();

@@ -95,7 +95,7 @@ models::Plan make_plan(PlanRun& command, const Arguments& arguments, const data:
     return models::plan_fit(data, fit.fit);
   }
   const auto& method = fit.fit.method;
-  const auto [scaling, rows] = models::scale(data, fit.data.options.standardize);
+  const auto [scaling, rows] = models::scale(data, fit.data.options.standardize, method.isotropic);
   const auto problem = models::start_problem(method, data.schema, rows.x, rows.target());
   return planning::make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(), rows.x,
                              method, command.purpose());

@@ -1,6 +1,7 @@
 #include "cli/record.hpp"
 
 #include <cmath>
+#include <set>
 
 #include "cli/exit_code.hpp"
 #include "cli/model_text.hpp"
@@ -19,6 +20,8 @@ Json values_json(const models::Hyperparameters& values) {
   for (const auto& leaf : values.leaves) {
     Json entry = {
         {"kernel", leaf.kernel}, {"inputs", leaf.inputs}, {"lengthscales", leaf.lengthscales}};
+    if (std::set<Index>(leaf.shared.begin(), leaf.shared.end()).size() < leaf.shared.size())
+      entry["shared"] = leaf.shared;
     if (!leaf.periods.empty()) entry["periods"] = leaf.periods;
     json["leaves"].push_back(std::move(entry));
   }

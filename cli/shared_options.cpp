@@ -81,7 +81,8 @@ void add_method_options(Arguments& arguments, models::MethodOptions& options,
                         std::vector<std::string_view> left_out) {
   arguments.group("Model (values are on standardised data unless --no-standardize)");
   std::vector<std::string_view> model;
-  for (const char* name : {"kernel", "lengthscale", "signal_variance", "noise", "mean"})
+  for (const char* name :
+       {"kernel", "isotropic", "lengthscale", "signal_variance", "noise", "mean"})
     if (std::find(left_out.begin(), left_out.end(), name) == left_out.end()) model.push_back(name);
   arguments.add(options, only(model));
   arguments.group("Method");

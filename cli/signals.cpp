@@ -66,9 +66,10 @@ bool ignored(int signal) {
 
 void catch_signals() {
   handle(SIGALRM, on_alarm);
-  handle(SIGINT, on_signal);
-  handle(SIGTERM, on_signal);
+  // What the caller has ignored stays so: `nohup`, and jobs that a script runs in the background.
+  if (!ignored(SIGINT)) handle(SIGINT, on_signal);
   if (!ignored(SIGHUP)) handle(SIGHUP, on_signal);
+  handle(SIGTERM, on_signal);
   handle(SIGPIPE, SIG_IGN);
   handle(SIGXFSZ, SIG_IGN);
 }

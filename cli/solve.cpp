@@ -117,6 +117,8 @@ int run_solve(const Words& words) {
 
   apply(run);
   planning::check(options.method);
+  if (options.method.solver == inference::kCholesky)
+    refuse_given(arguments, {"max_iterations"}, "a factorisation has no iterations");
   if (run.json && output == "-")
     throw InvalidArgument("--json and -o - both want standard output; name a file with -o");
   if (!output.empty()) check_output("--output", output, {flags.path});
@@ -132,11 +134,11 @@ int run_solve(const Words& words) {
   const bool converged = outcome.report.stop == StopReason::converged;
   if (!converged)
     console.warn(fmt::format(
-        "the tolerance {} was not reached ({}): the relative residual is {}; {}allow more "
-        "--max-iterations, or try another --preconditioner",
+        "the tolerance {} was not reached ({}): the relative residual is {}{}. {}",
         number(outcome.plan.system.tolerance, 3), as_words(to_string(outcome.report.stop)),
         number(outcome.report.relative_residual, 3),
-        output.empty() ? "" : "the solution was not written; "));
+        output.empty() ? "" : "; the solution was not written",
+        solve_advice(outcome.plan.system, true, outcome.report.stop)));
   if (!history.empty()) write_history(history, outcome.report.residuals);
   if (!output.empty() && converged) write_solution(output, outcome.solution);
   if (run.json)

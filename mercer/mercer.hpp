@@ -6,8 +6,9 @@
 #pragma once
 
 // studies: what solvers need on given data, and data whose truth is known.
-#include "mercer/studies/compare.hpp"   // solvers x preconditioners
-#include "mercer/studies/simulate.hpp"  // draws from a Gaussian process
+#include "mercer/studies/compare.hpp"           // solvers x preconditioners
+#include "mercer/studies/cross_validation.hpp"  // how well rows left out are predicted
+#include "mercer/studies/simulate.hpp"          // draws from a Gaussian process
 
 // models: from a table to certified predictions.
 #include "mercer/models/class_scores.hpp"       // error rate, nll, brier, auc, calibration
@@ -54,6 +55,7 @@
 #include "mercer/inference/adaptive.hpp"  // what `preconditioner=auto` does
 #include "mercer/inference/choice.hpp"
 #include "mercer/inference/exact/exact_evidence.hpp"
+#include "mercer/inference/exact/leave_one_out.hpp"     // in closed form
 #include "mercer/inference/laplace/coupled_query.hpp"   // of functions that softmax couples
 #include "mercer/inference/laplace/curvature_root.hpp"  // W = R R', diagonal or coupled in a row
 #include "mercer/inference/laplace/curved_operator.hpp"  // B = I + R'K R, its factors and preconditioners

@@ -216,9 +216,13 @@ mercer_status mercer_fit(const double* x, const double* y, size_t rows, size_t c
     if (result.interrupted()) return failed(MERCER_CANCELLED, "learning was told to stop");
     if (result.solve.stop == mercer::StopReason::converged) return MERCER_OK;
     return failed(MERCER_TOLERANCE,
-                  fmt::format("the solve stopped before its tolerance: {}; raise `max_iterations` "
-                              "or `tolerance`, or take another `preconditioner`",
-                              mercer::to_string(result.solve.stop))
+                  fmt::format("the solve stopped before its tolerance: {}; {}",
+                              mercer::to_string(result.solve.stop),
+                              result.plan.system.direct()
+                                  ? "a factorisation reaches no more in double precision: raise "
+                                    "`noise` or `tolerance`, or take a rougher `kernel`"
+                                  : "raise `max_iterations` or `tolerance`, or take another "
+                                    "`preconditioner`")
                       .c_str());
   });
 }

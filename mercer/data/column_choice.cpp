@@ -98,6 +98,8 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
     choice.add(find_column(reader, *options.noise_column, "noise_column"), ColumnRole::noise);
   if (options.count_column)
     choice.add(find_column(reader, *options.count_column, "count_column"), ColumnRole::count);
+  if (options.fold_column)
+    choice.add(find_column(reader, *options.fold_column, "fold_column"), ColumnRole::fold);
   if (options.id) choice.leave_out(find_column(reader, *options.id, "id"), "id");
   for (const auto& name : options.exclude)
     choice.leave_out(find_column(reader, name, "exclude"), "exclude");
@@ -109,7 +111,7 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
         choice.add(place, ColumnRole::input);
   for (const auto& name : options.categorical) {
     Column* column = choice.at(find_column(reader, name, "categorical"));
-    if (column == nullptr || is_noise(column->role))
+    if (column == nullptr || is_noise(column->role) || column->role == ColumnRole::fold)
       throw InvalidArgument(fmt::format(
           "`categorical` names {}, which is neither an input nor the target", shown(name)));
     column->categorical = true;
@@ -124,6 +126,8 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
     column->date = true;
   }
   auto columns = choice.take();
+  for (auto& column : columns)
+    column.categorical = column.categorical || column.role == ColumnRole::fold;
   if (std::none_of(columns.begin(), columns.end(),
                    [](const Column& c) { return c.role == ColumnRole::input; }))
     throw DataError(fmt::format(

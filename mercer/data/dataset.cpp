@@ -165,6 +165,7 @@ Dataset make_dataset(Matrix inputs, Vector target, std::vector<std::string> name
   data.inputs = std::move(inputs);
   data.target = std::move(target);
   data.rows_read = data.size();
+  for (Index i = 1; i <= data.size(); ++i) data.row_numbers.push_back(i);
   data.schema.target.assign(1, 'y');
   drop_constant_columns(data, names);
   finish(data, standardize);
@@ -177,6 +178,12 @@ Dataset take_rows(const Dataset& all, std::span<const Index> rows, bool standard
   part.inputs = take_rows(ConstMatrixView(all.inputs), rows);
   part.target = take_rows(ConstVectorView(all.target), rows);
   part.noise = take_rows(all.noise, rows);
+  for (const Index row : rows) {
+    const auto from = static_cast<std::size_t>(row);
+    if (from < all.row_numbers.size()) part.row_numbers.push_back(all.row_numbers[from]);
+    if (from < all.fold.size()) part.fold.push_back(all.fold[from]);
+  }
+  part.fold_names = all.fold_names;
   part.schema = all.schema;
   part.rows_read = all.rows_read;
   part.rows_missing_target = all.rows_missing_target;

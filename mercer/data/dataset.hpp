@@ -27,6 +27,7 @@ struct DataOptions {
   std::optional<std::string> id;            // names the rows: no input, kept in the schema
   std::optional<std::string> noise_column;  // known noise variances, in squared target units
   std::optional<std::string> count_column;  // observations that each row is the mean of
+  std::optional<std::string> fold_column;   // the fold of each row, any values
   std::vector<std::string> dates;           // inputs to read as days since 1970-01-01
   std::vector<std::string> categorical;  // inputs to code one-hot; or the target, coded 0, 1, ...
   bool text_target = false;  // a target that begins with text holds categories, without being named
@@ -82,6 +83,7 @@ void visit_fields(DataOptions& o, Visitor&& field) {
          "classes and counts each was the same. Not an input",
          "none"},
         o.count_column, Any{});
+  field("fold_column", o.fold_column, Any{});
   field("text_target", o.text_target, Any{});
   field("text_anywhere", o.text_anywhere, Any{});
   field("target_advice", o.target_advice, Any{});
@@ -98,6 +100,10 @@ struct Dataset {
   NoiseColumns noise;
   Schema schema;
   Scaling scaling;
+
+  std::vector<Index> row_numbers;       // of each row among those read, from 1
+  std::vector<Index> fold;              // of each row, a place in fold_names; empty: no fold column
+  std::vector<std::string> fold_names;  // the values of the fold column, sorted
 
   Index rows_read = 0;                    // N + the rows left out
   Index rows_missing_target = 0;          // left out

@@ -164,6 +164,9 @@ bool Loader::take_row(const CsvBlock& block, Index row, std::vector<double>& pie
       ++dataset_.rows_missing_target;
       return false;
     }
+    if (column.role == ColumnRole::fold)
+      throw DataError(fmt::format("{}: the value is missing; every row needs the name of its fold",
+                                  reader_.place(block.lines[r], column.name)));
     if (!options_.drop_missing && !options_.impute)
       throw DataError(
           fmt::format("{}: the value is missing; fill such cells with `impute=median` or "
@@ -194,6 +197,7 @@ bool Loader::take_row(const CsvBlock& block, Index row, std::vector<double>& pie
     column.high = std::max(column.high, std::isnan(value) ? column.high : value);
     piece.push_back(value);
   }
+  dataset_.row_numbers.push_back(first_row_ + row + 1);
   return true;
 }
 
@@ -204,7 +208,8 @@ double Loader::code_of(Column& column, const std::string& text, Index line) {
     if (!is_utf8(text))
       throw DataError(fmt::format("{}: {} is not UTF-8; convert the file to UTF-8",
                                   reader_.place(line, column.name), shown(text)));
-    if (static_cast<Index>(column.levels.size()) == options_.max_levels)
+    if (static_cast<Index>(column.levels.size()) == options_.max_levels &&
+        column.role != ColumnRole::fold)
       throw DataError(fmt::format(
           "{}: the column has more than {} different values, too many for a category; "
           "{}",
@@ -353,6 +358,7 @@ void Loader::settle_schema() {
     if (column.categorical) sort_levels(column, ranks_[j]);
     if (column.role == ColumnRole::noise) schema.noise_column = column.name;
     if (column.role == ColumnRole::count) schema.count_column = column.name;
+    if (column.role == ColumnRole::fold) dataset_.fold_names = column.levels;
     if (column.role != ColumnRole::input || column.constant()) continue;
     if (column.counts_rows && rows_ >= least_counted && reads_like_id(column.name))
       dataset_.row_counters.push_back(column.name);
@@ -366,6 +372,10 @@ void Loader::settle_schema() {
 
 void Loader::place_value(const Column& column, std::size_t j, double value, Index row) {
   const Index rank = column.categorical ? ranks_[j][static_cast<std::size_t>(value)] : 0;
+  if (column.role == ColumnRole::fold) {
+    dataset_.fold[static_cast<std::size_t>(row)] = rank;
+    return;
+  }
   if (column.role != ColumnRole::input) {
     values_of(column.role)[row] = column.categorical ? static_cast<double>(rank) : value;
     return;
@@ -386,6 +396,7 @@ void Loader::assemble() {
   dataset_.target.resize(rows_);
   dataset_.noise.variance.resize(schema.noise_column.empty() ? 0 : rows_);
   dataset_.noise.count.resize(schema.count_column.empty() ? 0 : rows_);
+  dataset_.fold.resize(dataset_.fold_names.empty() ? 0 : static_cast<std::size_t>(rows_));
   Index first = 0;
   for (auto& piece : pieces_) {
     const auto count = static_cast<Index>(piece.size() / width);

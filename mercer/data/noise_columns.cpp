@@ -18,6 +18,8 @@ std::string_view to_string(ColumnRole role) {
       return "noise column";
     case ColumnRole::count:
       return "count column";
+    case ColumnRole::fold:
+      return "fold column";
   }
   return "unknown";
 }

@@ -13,7 +13,7 @@
 MERCER_API_BEGIN
 namespace mercer::data {
 
-enum class ColumnRole { target, input, noise, count };
+enum class ColumnRole { target, input, noise, count, fold };
 std::string_view to_string(ColumnRole role);
 inline bool is_noise(ColumnRole role) {
   return role == ColumnRole::noise || role == ColumnRole::count;

@@ -110,6 +110,18 @@ Scaling fit_scaling(ConstMatrixView inputs, ConstVectorView target) {
   return scaling;
 }
 
+void share_scale(Scaling& scaling, ConstMatrixView inputs, std::span<const Index> columns) {
+  check_width("share_scale", inputs.cols(), scaling.input_sd.size());
+  double norm = 0, varying = 0;
+  for (const Index j : columns) {
+    if (inputs.col(j).minCoeff() == inputs.col(j).maxCoeff()) continue;
+    norm = std::hypot(norm, scaling.input_sd[j]);  // squares may overflow
+    ++varying;
+  }
+  if (varying == 0) return;
+  for (const Index j : columns) scaling.input_sd[j] = norm / std::sqrt(varying);
+}
+
 void to_json(nlohmann::json& json, const Scaling& scaling) {
   const auto list = [](const Vector& v) { return std::vector<double>(v.begin(), v.end()); };
   json = {{"input_mean", list(scaling.input_mean)},

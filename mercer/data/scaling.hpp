@@ -3,6 +3,8 @@
 // relevance determination can undo.
 #pragma once
 
+#include <span>
+
 #include "mercer/core/types.hpp"
 
 MERCER_API_BEGIN
@@ -30,6 +32,11 @@ struct Scaling {
 /// Means and standard deviations of N x d inputs and N targets. A column of one value gets sd 1.
 /// Values up to 1e300 in size neither overflow nor underflow on the way.
 Scaling fit_scaling(ConstMatrixView inputs, ConstVectorView target);
+
+/// One divisor for these columns, the root mean square of their standard deviations (of those that
+/// vary in `inputs`): distances between them keep the proportions that they have in the data, in
+/// whatever direction the axes point.
+void share_scale(Scaling& scaling, ConstMatrixView inputs, std::span<const Index> columns);
 
 }  // namespace mercer::data
 MERCER_API_END

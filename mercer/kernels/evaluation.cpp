@@ -68,9 +68,8 @@ double leaf_gradient(const Leaf& leaf, const PointPair& pair, double* out) {
   const double argument = leaf_argument(leaf, pair);
   const double slope = info.slope(argument, leaf.own());
   for (Index k = 0; k < leaf.num_inputs() && !leaf.lengthscales.empty(); ++k)
-    out[leaf.lengthscales.size() == 1 ? 0 : k] +=
-        distance ? -2 * slope * squared_difference(leaf, pair, k)
-                 : scaled_product(leaf, pair, k, -2 * slope);
+    out[leaf.lengthscale_index(k)] += distance ? -2 * slope * squared_difference(leaf, pair, k)
+                                               : scaled_product(leaf, pair, k, -2 * slope);
   if (info.has_shape())
     out[leaf.lengthscales.size()] = info.shape_slope != nullptr
                                         ? info.shape_slope(argument, slope, leaf.own())

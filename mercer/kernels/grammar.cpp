@@ -4,15 +4,18 @@
 //   factor     = NUMBER | leaf | "(" expression ")"
 //   leaf       = NAME ["(" input {"," input} ")"] {":" option}
 //   input      = a name up to the next "," or ")", or in double quotes; a number without names
-//   option     = "iso" | "ard" | NUMBER | KEY "=" NUMBER
+//   option     = "iso" ["(" input {"," input} ")"] | "ard" | NUMBER | KEY "=" NUMBER
+// iso gives all inputs of the leaf one lengthscale, iso(x,y) gives one to x and y together.
 // Every term of the outermost sum is put under a scale node (its signal variance). In a sum inside
 // a product the first term stays bare, because a common factor would be counted twice.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -75,6 +78,11 @@ class Parser {
     if (position_ >= text_.size() || text_[position_] != c) return false;
     ++position_;
     return true;
+  }
+
+  bool accept_ahead(char c) {
+    skip_spaces();
+    return position_ < text_.size() && text_[position_] == c;
   }
 
   bool at_number() const {
@@ -146,11 +154,13 @@ class Parser {
     if (!scaled && !has_number) return product;
     if (product.kind == Node::Kind::scale) {
       product.variance *= variance;
+      product.variance_written = product.variance_written || has_number;
       return product;
     }
     Node scale;
     scale.kind = Node::Kind::scale;
     scale.variance = variance;
+    scale.variance_written = has_number;
     scale.children.push_back(std::move(product));
     return scale;
   }
@@ -178,32 +188,46 @@ class Parser {
     leaf.degree = info.has_degree() ? info.degree.start : 1;
     leaf.ard = info.has_lengthscale;
     if (accept('(')) inputs(info, leaf);
-    double lengthscale = 1;
-    while (accept(':')) option(info, leaf, lengthscale);
+    Written written;
+    while (accept(':')) option(info, leaf, written);
     if (leaf.ard ? info.has_lengthscale : info.has_lengthscale && info.has_iso_lengthscale)
       leaf.lengthscales.assign(!leaf.ard             ? 1U
                                : leaf.inputs.empty() ? static_cast<std::size_t>(num_inputs_)
                                                      : leaf.inputs.size(),
-                               lengthscale);
+                               written.lengthscale.value_or(1.0));
+    leaf.lengthscale_written = written.lengthscale.has_value();
+    for (const auto& [columns, names] : written.shared) leaf.share_lengthscale(columns, names);
     return leaf;
   }
 
+  // What the options of a leaf say; each says one thing once.
+  struct Written {
+    std::string_view kind;  // "iso" or "ard"
+    std::optional<double> lengthscale;
+    bool degree = false, shape = false;
+    std::vector<std::pair<std::vector<Index>, std::vector<std::string>>> shared;
+  };
+
   void inputs(const LeafInfo& info, Leaf& leaf) {
     if (info.family == Family::constant) fail(fmt::format("{} sees no inputs", info.name));
+    leaf.inputs = named_columns(leaf.input_names);
+  }
+
+  // The columns of a list of inputs up to its ")", ascending.
+  std::vector<Index> named_columns(std::vector<std::string>& names) {
     std::set<Index> columns;
     do {
       skip_spaces();
       const std::size_t start = position_;
-      leaf.input_names.push_back(input_name());
+      names.push_back(input_name());
       const std::size_t end = std::exchange(position_, start);  // errors point at the name
-      const auto [first, count] = columns_of(leaf.input_names.back());
+      const auto [first, count] = columns_of(names.back());
       for (Index c = first; c < first + count; ++c)
-        if (!columns.insert(c).second)
-          fail(fmt::format("input '{}' is given twice", leaf.input_names.back()));
+        if (!columns.insert(c).second) fail(fmt::format("input '{}' is given twice", names.back()));
       position_ = end;
     } while (accept(','));
     if (!accept(')')) fail("expected ',' or ')' after an input");
-    leaf.inputs.assign(columns.begin(), columns.end());
+    return {columns.begin(), columns.end()};
   }
 
   // As it stands up to ',' or ')', or in double quotes, where "" is one quote.
@@ -244,20 +268,17 @@ class Parser {
     fail(fmt::format("there is no input '{}'; there are: {}", name, list_of(*names_)));
   }
 
-  void option(const LeafInfo& info, Leaf& leaf, double& lengthscale) {
+  void option(const LeafInfo& info, Leaf& leaf, Written& written) {
     skip_spaces();
+    const std::size_t start = position_;
     if (at_number()) {  // rq:0.5, periodic:12, poly:3
       const double value = number();
-      if (info.has_degree()) return set_degree(info, leaf, value);
-      if (info.has_shape()) return set_shape(info, leaf, value);
+      if (info.has_degree()) return set_degree(info, leaf, value, written);
+      if (info.has_shape()) return set_shape(info, leaf, value, written);
       fail(fmt::format("{} takes no number after ':'", info.name));
     }
     const std::string_view key = word();
-    if (key == "iso" || key == "ard") {
-      if (!info.has_lengthscale) fail(fmt::format("{} has no lengthscale", info.name));
-      leaf.ard = key == "ard";
-      return;
-    }
+    if (key == "iso" || key == "ard") return set_kind(info, leaf, key, written);
     const bool known = key == "lengthscale" ? info.has_lengthscale
                        : key == "degree"    ? info.has_degree()
                                             : !key.empty() && key == info.shape.name;
@@ -267,30 +288,75 @@ class Parser {
     skip_spaces();
     const double value = number();
     if (key == "lengthscale") {
-      lengthscale = value;
+      if (written.lengthscale) fail_twice(start, "lengthscale", info);
+      written.lengthscale = value;
     } else if (key == "degree") {
-      set_degree(info, leaf, value);
+      set_degree(info, leaf, value, written);
     } else {
-      set_shape(info, leaf, value);
+      set_shape(info, leaf, value, written);
     }
+  }
+
+  [[noreturn]] void fail_twice(std::size_t at, std::string_view what, const LeafInfo& info) {
+    position_ = at;
+    fail(fmt::format("the {} of {} is given twice; leave one out", what, info.name));
+  }
+
+  // iso, ard, iso(x,y).
+  void set_kind(const LeafInfo& info, Leaf& leaf, std::string_view key, Written& written) {
+    if (!info.has_lengthscale) fail(fmt::format("{} has no lengthscale", info.name));
+    const std::size_t start = position_ - key.size();
+    if (!written.kind.empty() || (!written.shared.empty() && !accept_ahead('('))) {
+      position_ = start;
+      fail(
+          fmt::format("{} says a second time which inputs of {} share a lengthscale; leave one "
+                      "out",
+                      key, info.name));
+    }
+    if (key == "ard" || !accept('(')) {
+      written.kind = key;
+      leaf.ard = key == "ard";
+      return;
+    }
+    std::vector<std::string> names;
+    auto columns = named_columns(names);
+    if (leaf.inputs.empty())
+      for (Index c = 0; c < num_inputs_; ++c) leaf.inputs.push_back(c);
+    const std::size_t end = std::exchange(position_, start);  // errors point at the option
+    for (const Index c : columns)
+      if (std::find(leaf.inputs.begin(), leaf.inputs.end(), c) == leaf.inputs.end())
+        fail(fmt::format("iso({}) names an input that this {} does not see", fmt::join(names, ","),
+                         info.name));
+    if (columns.size() < 2)
+      fail(fmt::format("iso({}) is one input, which shares its lengthscale with none",
+                       fmt::join(names, ",")));
+    for (const auto& [others, other_names] : written.shared)
+      for (const Index c : columns)
+        if (std::find(others.begin(), others.end(), c) != others.end())
+          fail(fmt::format("iso({}) and iso({}) have an input in common; name them together",
+                           fmt::join(other_names, ","), fmt::join(names, ",")));
+    position_ = end;
+    written.shared.emplace_back(std::move(columns), std::move(names));
   }
 
   static std::string options_of(const LeafInfo& info) {
     std::vector<std::string> out;
-    if (info.has_lengthscale) out = {"iso", "ard", "lengthscale=NUMBER"};
+    if (info.has_lengthscale) out = {"iso", "iso(INPUTS)", "ard", "lengthscale=NUMBER"};
     if (info.has_degree()) out.emplace_back("degree=NUMBER");
     if (info.has_shape()) out.push_back(fmt::format("{}=NUMBER", info.shape.name));
     return out.empty() ? "it has none" : fmt::format("{}", fmt::join(out, ", "));
   }
 
-  void set_degree(const LeafInfo& info, Leaf& leaf, double value) {
+  void set_degree(const LeafInfo& info, Leaf& leaf, double value, Written& written) {
+    if (std::exchange(written.degree, true)) fail_twice(position_ - 1, "degree", info);
     if (value != std::floor(value) || value < 1 || value > info.degree.most)
       fail(fmt::format("the degree of {} must be a whole number from 1 to {}", info.name,
                        info.degree.most));
     leaf.degree = static_cast<int>(value);
   }
 
-  void set_shape(const LeafInfo& info, Leaf& leaf, double value) {
+  void set_shape(const LeafInfo& info, Leaf& leaf, double value, Written& written) {
+    if (std::exchange(written.shape, true)) fail_twice(position_ - 1, info.shape.name, info);
     if (value < info.shape.least || value > info.shape.most)
       fail(fmt::format("the {} of {} must be from {} to {}", info.shape.name, info.name,
                        info.shape.least, info.shape.most));
@@ -312,6 +378,11 @@ std::string leaf_text(const Leaf& leaf) {
   if (!leaf.input_names.empty()) text += ")";
   if (leaf.info().has_degree()) text += fmt::format(":{}", leaf.degree);
   if (leaf.info().has_lengthscale && !leaf.ard) text += ":iso";
+  for (const auto& names : leaf.shared_names) {
+    std::string list;
+    for (const auto& name : names) list += (list.empty() ? "" : ",") + quoted(name);
+    text += ":iso(" + list + ")";
+  }
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "mercer/kernels/kernel.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,15 @@ namespace mercer::kernels {
 namespace {
 
 enum class ParameterRole { variance, lengthscale, shape };
+
+// The inputs that have this lengthscale: "2", or "0,1" where they share it.
+std::string inputs_of(const Leaf& leaf, std::size_t lengthscale) {
+  std::vector<Index> inputs;
+  for (Index k = 0; k < leaf.num_inputs(); ++k)
+    if (leaf.lengthscale_index(k) == static_cast<Index>(lengthscale))
+      inputs.push_back(leaf.column(k));
+  return fmt::format("{}", fmt::join(inputs, ","));
+}
 
 // Calls visit(role, name, value, leaf) for every parameter in order; value may be written. The leaf
 // is null for the variance of a term.
@@ -29,7 +39,7 @@ void visit_parameters(NodeType& node, bool numbered, int& scales, int& leaves, V
         numbered ? fmt::format("{}_{}.", leaf.info().name, leaves) : std::string();
     for (std::size_t k = 0; k < leaf.lengthscales.size(); ++k)
       visit(ParameterRole::lengthscale,
-            leaf.ard ? fmt::format("{}lengthscale[{}]", prefix, leaf.inputs[k])
+            leaf.ard ? fmt::format("{}lengthscale[{}]", prefix, inputs_of(leaf, k))
                      : prefix + "lengthscale",
             leaf.lengthscales[k], static_cast<const Leaf*>(&leaf));
     if (leaf.info().has_shape())
@@ -66,6 +76,12 @@ void change_leaves(Node& node, const Change& change) {
   for (auto& child : node.children) change_leaves(child, change);
 }
 
+template <class Change>
+void change_scales(Node& node, const Change& change) {
+  if (node.kind == Node::Kind::scale) change(node);
+  for (auto& child : node.children) change_scales(child, change);
+}
+
 // A leaf that names no inputs sees all; the constant leaf sees none.
 void settle_inputs(Leaf& leaf, Index num_inputs) {
   const auto& info = leaf.info();
@@ -84,9 +100,12 @@ void settle_inputs(Leaf& leaf, Index num_inputs) {
         fmt::format("kernel: the inputs of {} must be ascending column numbers below {}", info.name,
                     num_inputs));
   const auto count = static_cast<Index>(leaf.lengthscales.size());
-  if (count > 1 && count != leaf.num_inputs())
+  const Index groups = leaf.group.empty()
+                           ? leaf.num_inputs()
+                           : 1 + *std::max_element(leaf.group.begin(), leaf.group.end());
+  if (count > 1 && count != groups)
     throw DimensionMismatch(fmt::format("kernel: lengthscales of {}", info.name), count,
-                            "number of its inputs", leaf.num_inputs());
+                            "number of its inputs", groups);
 }
 
 }  // namespace
@@ -165,6 +184,13 @@ void Kernel::set_log_parameters(ConstVectorView theta) {
   });
 }
 
+bool Kernel::share_lengthscale(const std::vector<Index>& columns,
+                               const std::vector<std::string>& names) {
+  bool any = false;
+  change_leaves(root_, [&](Leaf& leaf) { any = leaf.share_lengthscale(columns, names) || any; });
+  return any;
+}
+
 void Kernel::set_all_lengthscales(double value) {
   change_leaves(root_, [&](Leaf& leaf) {
     std::fill(leaf.lengthscales.begin(), leaf.lengthscales.end(), value);
@@ -172,31 +198,70 @@ void Kernel::set_all_lengthscales(double value) {
 }
 
 void Kernel::set_all_variances(double value) {
-  visit_parameters(root_,
-                   [&](ParameterRole role, const std::string&, double& parameter, const Leaf*) {
-                     if (role == ParameterRole::variance) parameter = value;
-                   });
+  change_scales(root_, [&](Node& scale) { scale.variance = value; });
+}
+
+bool Kernel::writes_lengthscale() const {
+  return !every_leaf(root_, [](const Leaf& leaf) { return !leaf.lengthscale_written; });
+}
+
+void Kernel::set_unwritten_lengthscales(double value) {
+  change_leaves(root_, [&](Leaf& leaf) {
+    if (!leaf.lengthscale_written)
+      std::fill(leaf.lengthscales.begin(), leaf.lengthscales.end(), value);
+  });
+}
+
+void Kernel::set_unwritten_variances(double value) {
+  change_scales(root_, [&](Node& scale) {
+    if (!scale.variance_written) scale.variance = value;
+  });
+}
+
+void Kernel::set_given(const std::vector<double>& lengthscale,
+                       std::optional<double> signal_variance) {
+  const auto refuse = [&](const char* option, const char* what) {
+    throw InvalidArgument(
+        fmt::format("`{}` is given, and the kernel '{}' is written with a {} of its own; leave one "
+                    "of the two out",
+                    option, text(), what));
+  };
+  if (!lengthscale.empty()) {
+    if (writes_lengthscale()) refuse("lengthscale", "lengthscale");
+    if (every_leaf(root_, [](const Leaf& leaf) { return leaf.lengthscales.empty(); }))
+      throw InvalidArgument(fmt::format(
+          "the kernel '{}' has no lengthscale, so `lengthscale` has no meaning; leave it out",
+          text()));
+    set_lengthscales(lengthscale);
+  }
+  if (!signal_variance) return;
+  change_scales(root_, [&](Node& scale) {
+    if (scale.variance_written) refuse("signal_variance", "variance");
+    scale.variance = *signal_variance;
+  });
 }
 
 void Kernel::scale_start_values(double variance, const std::vector<double>& lengthscales) {
-  visit_parameters(root_, [&](ParameterRole role, const std::string&, double& value, const Leaf*) {
-    if (role == ParameterRole::variance && value == 1.0) value = variance;
+  change_scales(root_, [&](Node& scale) {
+    if (!scale.variance_written && scale.variance == 1.0) scale.variance = variance;
   });
   change_leaves(root_, [&](Leaf& leaf) {
     // Lengthscales on the circle of a period are not on the scale of the inputs.
-    if (leaf.info().inputs == InputMap::circle) return;
+    if (leaf.info().inputs == InputMap::circle || leaf.lengthscale_written) return;
     // The values are sqrt(d) times a spread, at which typical pairs are correlated: of a leaf that
     // sees fewer inputs, d is their number.
-    const Index d = leaf.num_inputs();
     const double fewer =
-        d == num_inputs_ ? 1 : std::sqrt(static_cast<double>(d) / static_cast<double>(num_inputs_));
-    double mean = 0;
-    for (const Index c : leaf.inputs)
-      mean += lengthscales[static_cast<std::size_t>(c)] / static_cast<double>(d);
-    for (std::size_t k = 0; k < leaf.lengthscales.size(); ++k)
-      if (leaf.lengthscales[k] == 1.0)
-        leaf.lengthscales[k] =
-            fewer * (leaf.ard ? lengthscales[static_cast<std::size_t>(leaf.inputs[k])] : mean);
+        std::sqrt(static_cast<double>(leaf.num_inputs()) / static_cast<double>(num_inputs_));
+    std::vector<double> squares(leaf.lengthscales.size()), inputs(leaf.lengthscales.size());
+    for (Index k = 0; k < leaf.num_inputs() && !squares.empty(); ++k) {
+      const auto g = static_cast<std::size_t>(leaf.lengthscale_index(k));
+      const double value = lengthscales[static_cast<std::size_t>(leaf.column(k))];
+      squares[g] = std::hypot(squares[g], value);  // squares may overflow
+      ++inputs[g];
+    }
+    for (std::size_t g = 0; g < squares.size(); ++g)
+      if (leaf.lengthscales[g] == 1.0)
+        leaf.lengthscales[g] = fewer * squares[g] / std::sqrt(inputs[g]);
   });
 }
 
@@ -209,8 +274,17 @@ void Kernel::set_lengthscales(const std::vector<double>& values) {
     if (leaf.lengthscales.size() == 1 && !leaf.ard)
       throw InvalidArgument(fmt::format("kernel: {}:iso has one lengthscale, but {} were given",
                                         leaf.info().name, values.size()));
-    for (std::size_t k = 0; k < leaf.lengthscales.size(); ++k)
-      leaf.lengthscales[k] = values[static_cast<std::size_t>(leaf.inputs[k])];
+    std::vector<bool> seen(leaf.lengthscales.size());
+    for (Index k = 0; k < leaf.num_inputs() && !seen.empty(); ++k) {
+      const auto g = static_cast<std::size_t>(leaf.lengthscale_index(k));
+      const double value = values[static_cast<std::size_t>(leaf.column(k))];
+      if (seen[g] && leaf.lengthscales[g] != value)
+        throw InvalidArgument(
+            fmt::format("kernel: inputs {} of {} share one lengthscale, but {} and {} were given",
+                        inputs_of(leaf, g), leaf.info().name, leaf.lengthscales[g], value));
+      leaf.lengthscales[g] = value;
+      seen[g] = true;
+    }
   });
 }
 

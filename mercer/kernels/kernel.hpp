@@ -9,6 +9,7 @@
 // its child; of a leaf its lengthscales (one per input, or one in all), then its shape.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,9 +24,10 @@ namespace mercer::kernels {
 struct Node {
   enum class Kind { leaf, scale, sum, product };
   Kind kind = Kind::leaf;
-  double variance = 1;         // scale: factor on its only child
-  Leaf leaf;                   // leaf
-  std::vector<Node> children;  // sum and product: two or more; scale: one
+  double variance = 1;            // scale: factor on its only child
+  bool variance_written = false;  // the expression has its value, which start values leave
+  Leaf leaf;                      // leaf
+  std::vector<Node> children;     // sum and product: two or more; scale: one
 
   Index num_parameters() const;
 };
@@ -35,7 +37,7 @@ class Kernel {
   /// Reads an expression: sums and products of leaves, numbers and parentheses. Every term of the
   /// outer sum gets a signal variance (its start value is the number in front, or 1).
   ///   leaf    = name ["(" input {"," input} ")"] {":" option}
-  ///   option  = iso | ard | NUMBER | key=NUMBER
+  ///   option  = iso ["(" input {"," input} ")"] | ard | NUMBER | key=NUMBER
   /// A leaf that names inputs sees only those; here by column number, from 0.
   /// Throws InvalidArgument that points at the character.
   static Kernel parse(std::string_view text, Index num_inputs);
@@ -64,13 +66,25 @@ class Kernel {
   Vector log_parameters() const;
   void set_log_parameters(ConstVectorView theta);
 
-  /// Every lengthscale (variance) of the tree := value. Used for --lengthscale, --signal-variance.
+  /// One lengthscale for these inputs in every leaf that sees two or more of them; `names` are what
+  /// an expression calls them. False when no leaf does.
+  bool share_lengthscale(const std::vector<Index>& columns, const std::vector<std::string>& names);
+
+  /// Every lengthscale (variance) of the tree := value.
   void set_all_lengthscales(double value);
   void set_all_variances(double value);
+  /// Whether the expression has a value of a lengthscale.
+  bool writes_lengthscale() const;
+  /// The same, but values that the expression has stay.
+  void set_unwritten_lengthscales(double value);
+  void set_unwritten_variances(double value);
+  /// The values of the options `lengthscale` (none, one, or one per input) and `signal_variance`.
+  /// Throws InvalidArgument when the expression has values of its own there, or no such parameter.
+  void set_given(const std::vector<double>& lengthscale, std::optional<double> signal_variance);
   /// Start values from data: variances that still are 1 become `variance`, lengthscales that still
-  /// are 1 become those of `lengthscales` (one per input; isotropic leaves take their mean), which
-  /// are sqrt(num_inputs) times a spread; a leaf that sees d inputs takes sqrt(d) times the spread.
-  /// Values written in the expression stay.
+  /// are 1 become those of `lengthscales` (one per input; inputs that share one take the root mean
+  /// square), which are sqrt(num_inputs) times a spread; a leaf that sees d inputs takes sqrt(d)
+  /// times the spread. Values written in the expression stay, a 1 too.
   void scale_start_values(double variance, const std::vector<double>& lengthscales);
   /// One value per input for every ARD leaf; throws when the sizes differ.
   void set_lengthscales(const std::vector<double>& values);

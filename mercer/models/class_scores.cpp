@@ -66,6 +66,25 @@ void ClassScoreKeeper::add(ConstMatrixView probabilities, const std::vector<Inde
   truth_.insert(truth_.end(), truth.begin(), truth.end());
 }
 
+void ClassScoreKeeper::add(const ClassScoreKeeper& part) {
+  if (part.n_ == 0) return;
+  bins_.resize(kBins);
+  class_scores_.resize(part.class_scores_.size());
+  for (std::size_t b = 0; b < bins_.size(); ++b) {
+    bins_[b].n += part.bins_[b].n;
+    bins_[b].confidence += part.bins_[b].confidence;
+    bins_[b].accuracy += part.bins_[b].accuracy;
+  }
+  for (std::size_t c = 0; c < class_scores_.size(); ++c)
+    class_scores_[c].insert(class_scores_[c].end(), part.class_scores_[c].begin(),
+                            part.class_scores_[c].end());
+  n_ += part.n_;
+  wrong_ += part.wrong_;
+  log_probability_ += part.log_probability_;
+  brier_ += part.brier_;
+  truth_.insert(truth_.end(), part.truth_.begin(), part.truth_.end());
+}
+
 ClassificationScores ClassScoreKeeper::scores() const {
   ClassificationScores out;
   out.n = n_;

@@ -35,6 +35,8 @@ class ClassScoreKeeper {
  public:
   /// Probabilities are M x classes; `truth` are places of classes.
   void add(ConstMatrixView probabilities, const std::vector<Index>& truth);
+  /// What another has gathered.
+  void add(const ClassScoreKeeper& part);
   ClassificationScores scores() const;
 
  private:

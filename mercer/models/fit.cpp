@@ -111,19 +111,16 @@ training::StepObserver watcher(const data::Dataset& data, const FitOptions& opti
   };
 }
 
-}  // namespace
-
-FitResult fit(const data::Dataset& data, const FitOptions& options,
-              const ProgressCallback& callback, const Validation* validation) {
+FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options,
+                 const ProgressCallback& callback, const Validation* validation) {
   const ObservedCall call(callback);
   const Timer timer;
-  auto task = make_task(data, options);
   FitResult result;
   result.plan = plan_task(task, options);
   result.warnings = task.warnings;
   result.merged_rows = task.merged_rows;
   const auto& plan = result.plan;
-  const auto method = posterior_method(task, options, plan);
+  auto method = posterior_method(task, options, plan);
   auto problem = task.start;
   const double solve_seconds = planned_solve_seconds(plan);
   bool learned_all = false;
@@ -142,6 +139,8 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
     problem = std::move(learned.problem);
     result.training = std::move(learned.report);
     result.likelihood = std::move(learned.likelihood);
+    if (planning::plan_again(problem, task.rows, options.method, result.plan))
+      method = posterior_method(task, options, plan);
     method->start_from(learned.warm_start);
     // A wish to stop learning ends with it: from here on it is about the model.
     if (progress && progress({"solve", -1, "with what was learned"}) == Action::stop)
@@ -167,6 +166,19 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   result.model.record = fit_record(data, options, result).dump();
   result.seconds = timer.seconds();
   return result;
+}
+
+}  // namespace
+
+FitResult fit(const data::Dataset& data, const FitOptions& options,
+              const ProgressCallback& progress, const Validation* validation) {
+  return fit_to(make_task(data, options), data, options, progress, validation);
+}
+
+FitResult refit(const KernelMachine& learned, const data::Dataset& data, FitOptions options,
+                const ProgressCallback& progress) {
+  options.train.train = "none";
+  return fit_to(make_task(data, options, &learned), data, options, progress, nullptr);
 }
 
 Plan plan_fit(const data::Dataset& data, const FitOptions& options) {

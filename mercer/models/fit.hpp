@@ -99,6 +99,11 @@ struct FitResult {
 FitResult fit(const data::Dataset& data, const FitOptions& options,
               const ProgressCallback& progress = {}, const Validation* validation = nullptr);
 
+/// The posterior of other rows under the hyperparameters and the scaling of a model that was
+/// learned: nothing is learned, and the scale and the values that options give are not used.
+FitResult refit(const KernelMachine& learned, const data::Dataset& data, FitOptions options,
+                const ProgressCallback& progress = {});
+
 /// What fit would do; refuses what that refuses.
 Plan plan_fit(const data::Dataset& data, const FitOptions& options);
 

@@ -13,7 +13,10 @@ void collect_leaves(const Node& node, std::vector<LeafValues>& leaves) {
   values.kernel = leaf.info().name;
   values.inputs = leaf.inputs;
   for (Index k = 0; k < leaf.num_inputs(); ++k) {
-    if (!leaf.lengthscales.empty()) values.lengthscales.push_back(leaf.lengthscale(k));
+    if (!leaf.lengthscales.empty()) {
+      values.lengthscales.push_back(leaf.lengthscale(k));
+      values.shared.push_back(leaf.lengthscale_index(k));
+    }
     if (leaf.info().inputs == kernels::InputMap::circle) values.periods.push_back(leaf.shape);
   }
   leaves.push_back(std::move(values));

@@ -16,6 +16,7 @@ struct LeafValues {
   std::string kernel;                // "matern52"
   std::vector<Index> inputs;         // encoded inputs that the leaf sees
   std::vector<double> lengthscales;  // one for each of them; empty when the leaf has none
+  std::vector<Index> shared;         // which lengthscale each of them has: equal where they share
   std::vector<double> periods;       // of `periodic`, one for each of them
 };
 

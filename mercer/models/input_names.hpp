@@ -10,4 +10,9 @@ namespace mercer::models {
 /// name of a categorical column ("colour") stands for the columns of all its levels.
 kernels::InputNames input_names(const data::Schema& schema);
 
+/// The encoded inputs that the option `isotropic` names, ascending. Throws InvalidArgument unless
+/// they are two or more columns of numbers, each named once.
+std::vector<Index> isotropic_columns(const std::vector<std::string>& names,
+                                     const data::Schema& schema);
+
 }  // namespace mercer::models

@@ -48,9 +48,14 @@ void PredictionScores::add(const Predictions& p, ConstVectorView target, const R
   }
 }
 
+void PredictionScores::add(const PredictionScores& part) {
+  classes_.add(part.classes_);
+  numbers_.add(part.numbers_);
+}
+
 Scores PredictionScores::scores() const {
   Scores out;
-  if (predictor_.model().classifies())
+  if (classifies_)
     out.classes = classes_.scores();
   else
     out.numbers = numbers_.scores();

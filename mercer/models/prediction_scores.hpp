@@ -31,15 +31,19 @@ void check_targets(const Classes& classes, const likelihoods::Likelihood& likeli
 /// Accumulates block by block. The predictor must outlive it.
 class PredictionScores {
  public:
-  explicit PredictionScores(const Predictor& predictor) : predictor_(predictor) {}
+  explicit PredictionScores(const Predictor& predictor)
+      : predictor_(predictor), classifies_(predictor.model().classifies()) {}
   /// Throws DataError naming the row of a target that the model cannot observe.
   void add(const Predictions& predictions, ConstVectorView target, const RowName& name);
+  /// What another has gathered, with whatever predictor of the same kind; its own may be gone then.
+  void add(const PredictionScores& part);
   Scores scores() const;
 
  private:
   void add_log_normal(const Predictions& predictions, ConstVectorView target, const RowName& name);
 
   const Predictor& predictor_;
+  bool classifies_;
   ClassScoreKeeper classes_;
   ScoreKeeper numbers_;
 };

@@ -1,6 +1,7 @@
 #include "mercer/models/scaled_data.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -44,8 +45,12 @@ void check_noise(const Vector& values, data::ColumnRole role, Index rows) {
 }
 
 double column_sd(ConstVectorView v) {
-  const double mean = v.mean();
-  return std::sqrt((v.array() - mean).square().mean());
+  // Squares of extreme values overflow or vanish: those are taken in units of a power of two.
+  const double largest = v.cwiseAbs().maxCoeff();
+  const bool extreme = largest > 1e100 || (largest < 1e-100 && largest > 0);
+  const double unit = extreme ? std::scalbn(1.0, std::ilogb(largest)) : 1.0;
+  const double mean = (v / unit).mean();
+  return unit * std::sqrt((v.array() / unit - mean).square().mean());
 }
 
 }  // namespace
@@ -55,12 +60,26 @@ void check_noise_columns(const data::NoiseColumns& columns, Index rows) {
   check_noise(columns.count, data::ColumnRole::count, rows);
 }
 
-ScaledData scale(const data::Dataset& data, bool standardize) {
+data::Scaling scaling_of(const data::Dataset& data, bool standardize,
+                         const std::vector<std::string>& isotropic) {
+  const auto columns = isotropic_columns(isotropic, data.schema);
+  if (!standardize) return data::Scaling::identity(data.inputs.cols());
+  auto scaling = data::fit_scaling(data.inputs, data.learned_target());
+  data::share_scale(scaling, data.inputs, columns);
+  return scaling;
+}
+
+ScaledData scale(const data::Dataset& data, bool standardize,
+                 const std::vector<std::string>& isotropic) {
+  check_target(data, data.learned_target());
+  return scale(data, scaling_of(data, standardize, isotropic));
+}
+
+ScaledData scale(const data::Dataset& data, const data::Scaling& scaling) {
   Vector y = data.learned_target();
   check_target(data, y);
   ScaledData out;
-  out.scaling =
-      standardize ? data::fit_scaling(data.inputs, y) : data::Scaling::identity(data.inputs.cols());
+  out.scaling = scaling;
   out.data.x = data.inputs;
   out.scaling.scale_inputs(out.data.x);
   out.scaling.scale_target(y);
@@ -81,14 +100,22 @@ kernels::Kernel start_kernel(const MethodOptions& options, const data::Schema& s
                              ConstMatrixView x, double target_variance) {
   const Index d = x.cols();
   auto kernel = kernels::Kernel::parse(options.kernel, input_names(schema));
+  if (!options.isotropic.empty() &&
+      !kernel.share_lengthscale(isotropic_columns(options.isotropic, schema), options.isotropic))
+    throw InvalidArgument(fmt::format(
+        "no part of the kernel '{}' measures distances between two of the inputs that `isotropic` "
+        "names ({}); use a kernel that sees them together",
+        options.kernel, fmt::join(options.isotropic, ", ")));
   // On standardised data: v = 1, l = sqrt(d), at which typical pairs are correlated.
   std::vector<double> spread(static_cast<std::size_t>(d));
-  for (Index c = 0; c < d; ++c)
+  // A column of one value (in a part of the data) has no spread; its scale is 1 then.
+  for (Index c = 0; c < d; ++c) {
+    const double sd = column_sd(x.col(c));
     spread[static_cast<std::size_t>(c)] =
-        std::sqrt(static_cast<double>(d)) * std::max(column_sd(x.col(c)), 1e-150);
+        std::sqrt(static_cast<double>(d)) * (sd > 0 ? std::max(sd, 1e-150) : 1.0);
+  }
   kernel.scale_start_values(target_variance, spread);
-  if (options.signal_variance) kernel.set_all_variances(*options.signal_variance);
-  if (!options.lengthscale.empty()) kernel.set_lengthscales(options.lengthscale);
+  kernel.set_given(options.lengthscale, options.signal_variance);
   return kernel;
 }
 

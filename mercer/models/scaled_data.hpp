@@ -16,8 +16,15 @@ struct ScaledData {
   inference::Observations data;
 };
 /// Throws DataError when the target has one value only, when the square of its spread overflows or
-/// underflows, or when a noise variance or count is out of range.
-ScaledData scale(const data::Dataset& data, bool standardize);
+/// underflows, or when a noise variance or count is out of range. `isotropic` as for scaling_of.
+ScaledData scale(const data::Dataset& data, bool standardize,
+                 const std::vector<std::string>& isotropic = {});
+/// The same with a scaling that is known.
+ScaledData scale(const data::Dataset& data, const data::Scaling& scaling);
+/// The scaling of inputs and target, or the identity; the inputs that `isotropic` names have one
+/// common scale.
+data::Scaling scaling_of(const data::Dataset& data, bool standardize,
+                         const std::vector<std::string>& isotropic);
 /// Throws DataError naming the row of a variance or count that is out of range, DimensionMismatch
 /// unless there is one for each row.
 void check_noise_columns(const data::NoiseColumns& columns, Index rows);

@@ -74,6 +74,24 @@ void ScoreKeeper::add_log_normal(ConstVectorView target, std::span<const LogNorm
   }
 }
 
+void ScoreKeeper::add(const ScoreKeeper& part) {
+  if (part.n_ == 0) return;
+  // Chan, Golub & LeVeque (1983): the mean and the squares of two parts.
+  const auto n = static_cast<double>(n_), m = static_cast<double>(part.n_);
+  const double delta = part.target_mean_ - target_mean_;
+  target_mean_ += delta * m / (n + m);
+  target_m2_ += part.target_m2_ + delta * delta * n * m / (n + m);
+  n_ += part.n_;
+  squared_ += part.squared_;
+  absolute_ += part.absolute_;
+  log_density_ += part.log_density_;
+  crps_ += part.crps_;
+  inside90_ += part.inside90_;
+  inside95_ += part.inside95_;
+  has_sd_ = has_sd_ && part.has_sd_;
+  normal_ = normal_ && part.normal_;
+}
+
 RegressionScores ScoreKeeper::scores() const {
   RegressionScores s;
   s.n = n_;

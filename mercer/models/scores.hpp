@@ -39,6 +39,8 @@ class ScoreKeeper {
   void add(ConstVectorView target, const SpreadPredictions& predictions);
   /// The same of log-normal predictions: those of log y.
   void add_log_normal(ConstVectorView target, std::span<const LogNormal> predictions);
+  /// What another has gathered.
+  void add(const ScoreKeeper& part);
   RegressionScores scores() const;
 
  private:

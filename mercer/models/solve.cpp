@@ -15,7 +15,7 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
   check(options.method);
   if (options.method.mean != "zero")
     throw InvalidArgument("solve is one system H a = y without a mean; leave `mean` out");
-  const auto [scaling, rows] = scale(data, options.standardize);
+  const auto [scaling, rows] = scale(data, options.standardize, options.method.isotropic);
   const auto problem = start_problem(options.method, data.schema, rows.x, rows.target());
   SolveOutcome out{.problem = problem, .scaling = scaling};
   out.plan = planning::make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(),

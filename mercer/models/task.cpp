@@ -89,10 +89,9 @@ double median(Vector values) {
   return *middle;
 }
 
-data::Scaling scaling_of(const data::Dataset& data, const FitOptions& options,
-                         const likelihoods::Likelihood& likelihood) {
-  auto scaling = options.standardize ? data::fit_scaling(data.inputs, data.target)
-                                     : data::Scaling::identity(data.inputs.cols());
+data::Scaling likelihood_scaling(const data::Dataset& data, const FitOptions& options,
+                                 const likelihoods::Likelihood& likelihood) {
+  auto scaling = scaling_of(data, options.standardize, options.method.isotropic);
   if (!likelihood.scalable()) {
     scaling.target_mean = 0;
     scaling.target_sd = 1;
@@ -113,12 +112,16 @@ double expected_noise(const likelihoods::Likelihood& likelihood,
 }
 
 // Numbers with Gaussian noise, merged where inputs repeat.
-Task gaussian_task(const data::Dataset& data, const FitOptions& options) {
+Task gaussian_task(const data::Dataset& data, const FitOptions& options,
+                   const KernelMachine* learned) {
   Task task;
-  auto scaled = scale(data, options.standardize);
+  auto scaled = learned != nullptr ? scale(data, learned->scaling)
+                                   : scale(data, options.standardize, options.method.isotropic);
   task.scaling = std::move(scaled.scaling);
   task.rows = std::move(scaled.data);
-  task.start = start_problem(options.method, data.schema, task.rows.x, task.rows.target());
+  task.start = learned != nullptr
+                   ? learned->problem
+                   : start_problem(options.method, data.schema, task.rows.x, task.rows.target());
   task.start.trend_left_out = inference::dependent_inputs(task.start.mean, task.rows.x);
   // Last: scale, start values and trend are those of all rows, merged or not. Merged rows have a
   // noise of their own, which not every solver can have.
@@ -132,9 +135,11 @@ Task gaussian_task(const data::Dataset& data, const FitOptions& options) {
 
 // Classes, counts and numbers with outliers: a column of y and an offset for every latent function.
 Task likelihood_task(const data::Dataset& data, const FitOptions& options,
-                     std::unique_ptr<likelihoods::Likelihood> likelihood) {
+                     std::unique_ptr<likelihoods::Likelihood> likelihood,
+                     const KernelMachine* learned) {
   Task task;
-  task.scaling = scaling_of(data, options, *likelihood);
+  task.scaling =
+      learned != nullptr ? learned->scaling : likelihood_scaling(data, options, *likelihood);
   auto& rows = task.rows;
   rows.x = data.inputs;
   task.scaling.scale_inputs(rows.x);
@@ -152,19 +157,24 @@ Task likelihood_task(const data::Dataset& data, const FitOptions& options,
   for (Index c = 0; c < rows.functions(); ++c) rows.offset(c) = likelihood->offset(rows.y.col(c));
   // f is of order one whatever the target, so the start values are those of a variance of one.
   const auto mean = inference::mean_kind(options.method.mean);
-  task.start = {start_kernel(options.method, data.schema, rows.x, 1.0), std::move(likelihood), mean,
-                inference::dependent_inputs(mean, rows.x)};
+  if (learned != nullptr)
+    task.start = learned->problem;
+  else
+    task.start = {start_kernel(options.method, data.schema, rows.x, 1.0), std::move(likelihood),
+                  mean};
+  task.start.trend_left_out = inference::dependent_inputs(mean, rows.x);
   task.system_noise = expected_noise(*task.start.likelihood, rows);
   return task;
 }
 
 }  // namespace
 
-Task make_task(const data::Dataset& data, const FitOptions& options) {
+Task make_task(const data::Dataset& data, const FitOptions& options, const KernelMachine* learned) {
   auto likelihood = likelihoods::make(options.likelihood);
   check_request(data, options, *likelihood);
-  return likelihood->gaussian_noise() ? gaussian_task(data, options)
-                                      : likelihood_task(data, options, std::move(likelihood));
+  return likelihood->gaussian_noise()
+             ? gaussian_task(data, options, learned)
+             : likelihood_task(data, options, std::move(likelihood), learned);
 }
 
 }  // namespace mercer::models

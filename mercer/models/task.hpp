@@ -15,6 +15,8 @@ struct Task {
 };
 
 /// Scales the data and checks what does not go together. Throws DataError, InvalidArgument.
-Task make_task(const data::Dataset& data, const FitOptions& options);
+/// `learned`, when not null, has the scaling and the hyperparameters to use.
+Task make_task(const data::Dataset& data, const FitOptions& options,
+               const KernelMachine* learned = nullptr);
 
 }  // namespace mercer::models

@@ -21,7 +21,8 @@ using training::TrainOptions;
 /// not standardised); they are kept with train = none and are start values otherwise.
 struct MethodOptions {
   std::string kernel = "matern52";
-  std::vector<double> lengthscale;  // none, one for all, or one per input
+  std::vector<std::string> isotropic;  // inputs with one scale and one lengthscale
+  std::vector<double> lengthscale;     // none, one for all, or one per input
   std::optional<double> signal_variance;
   std::optional<double> noise;  // noise variance
   std::string mean = "zero";
@@ -59,6 +60,11 @@ void visit_fields(MethodOptions& o, Visitor&& field) {
          "kernel, with one lengthscale per input; rbf:iso for one in all; sums and products: "
          "\"matern52 + linear\"; of some inputs only: \"matern32(x,y) * matern12(t)\""},
         o.kernel, Any{});
+  field({"isotropic", "A,B",
+         "inputs in one unit, such as coordinates: one common scale and one lengthscale for them, "
+         "so that only the distance between points counts",
+         "none"},
+        o.isotropic, Any{});
   field({"lengthscale", "L", "lengthscale, or one per input: 0.5,2,1", "from the data"},
         o.lengthscale, Positive{});
   field({"signal_variance", "V", "variance of the signal", "from the data"}, o.signal_variance,

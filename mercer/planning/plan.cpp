@@ -132,4 +132,28 @@ Plan plan_fit(const inference::Problem& problem, double noise, const inference::
   return plan;
 }
 
+bool plan_again(const inference::Problem& learned, const inference::Observations& rows,
+                const MethodOptions& method, Plan& plan) {
+  if (!learned.gaussian()) return false;
+  const double noise = rows.noise.at(learned.noise()).harmonic_mean();
+  const auto best = choose(posterior_system(learned, noise, rows, 0), method, plan);
+  const auto chosen = [&](const PlanRow& row) { return row.stage == "solve" && row.chosen; };
+  const auto before = std::find_if(plan.rows.begin(), plan.rows.end(), chosen);
+  if (!best.row.fits || before == plan.rows.end() || before->method == best.row.method)
+    return false;
+  plan.reason += fmt::format(" With what was learned it solves by {} instead: the quickest there.",
+                             best.row.method);
+  plan.seconds += best.row.seconds - before->seconds;
+  before->chosen = false;
+  for (auto& row : plan.rows)
+    if (row.stage == "solve" && row.method == best.row.method) {
+      row = best.row;
+      row.chosen = true;
+    }
+  plan.system = best.choice;
+  plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + best.row.bytes);
+  plan.inference = inference::posterior_method(learned, rows, plan.system.solver);
+  return true;
+}
+
 }  // namespace mercer::planning

@@ -91,5 +91,12 @@ Plan plan_coupled_query(const inference::Problem& problem, double noise, ConstMa
 Plan plan_fit(const inference::Problem& problem, double noise, const inference::Observations& rows,
               const MethodOptions& method, const TrainOptions& train);
 
+/// The system of the posterior chosen again, with what was learned: at another noise and signal
+/// variance another solver may be the quickest. Changes system, inference, the rows of the solve
+/// and the reason, or nothing, and returns which. Gaussian noise only: other likelihoods keep their
+/// plan.
+bool plan_again(const inference::Problem& learned, const inference::Observations& rows,
+                const MethodOptions& method, Plan& plan);
+
 }  // namespace mercer::planning
 MERCER_API_END

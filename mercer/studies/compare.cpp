@@ -41,11 +41,18 @@ class Comparison {
  public:
   Comparison(const data::Dataset& rows, const CompareOptions& options,
              const ProgressCallback& progress)
-      : options_(options), progress_(progress), scaled_(models::scale(rows, options.standardize)) {
+      : options_(options),
+        progress_(progress),
+        scaled_(models::scale(rows, options.standardize, options.method.isotropic)) {
     const auto problem =
         models::start_problem(options.method, rows.schema, scaled_.data.x, scaled_.data.target());
     kernel_ = std::make_unique<kernels::Kernel>(problem.kernel);
-    kernel_->set_all_variances(options.method.signal_variance.value_or(1.0));
+    if (!options.method.signal_variance) kernel_->set_unwritten_variances(1.0);
+    if (kernel_->writes_lengthscale())
+      throw InvalidArgument(fmt::format(
+          "the grid sets the lengthscales, and the kernel '{}' is written with one of its own; "
+          "leave that out, or name it with `lengthscales`",
+          options.method.kernel));
     const auto scales = kernel_->is_lengthscale();
     result_.lengthscales = options.lengthscales;
     result_.noises = options.noises;

@@ -1,8 +1,11 @@
 #include "mercer/training/rules.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 
 namespace mercer::training {
@@ -19,6 +22,12 @@ constexpr double kMostClassVariance = 100;
 optim::Box bounds(const inference::Problem& start, const inference::Observations& rows) {
   const Vector theta = start.log_parameters();
   const auto& kernel = start.kernel;
+  for (Index i = 0; i < theta.size(); ++i)
+    if (!std::isfinite(theta(i)))
+      throw InvalidArgument(fmt::format(
+          "learning cannot begin at the value {} of {}; give another with `lengthscale`, "
+          "`signal_variance` or `noise`, or scale the data",
+          std::exp(theta(i)), start.parameter_names()[static_cast<std::size_t>(i)]));
   const auto lengths = kernel.is_lengthscale(), variances = kernel.is_variance();
   Vector lower = theta.array() - kLogBound;
   Vector upper = theta.array() + kLogBound;

@@ -5,6 +5,7 @@ input and its exit codes) and endurance (threads, interruption, resumption). Wha
 """
 
 import os
+import signal
 import sys
 import unittest
 from pathlib import Path
@@ -18,6 +19,9 @@ def main():
     os.environ["MERCER_PROGRAM"] = os.path.abspath(sys.argv[1])
     sys.path.insert(0, str(HERE))
     sys.dont_write_bytecode = True
+    # Run in the background these may be ignored, and children would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     names = sorted(path.stem for path in HERE.glob("*_cases.py"))
     for name in names:
         globals().update({k: v for k, v in vars(__import__(name)).items() if k.endswith("Test")})

@@ -161,6 +161,18 @@ class PromptTest(CliCase):
         self.ends(("fit", "d.csv", "-m", "m.mcr"), signal.SIGHUP, 129, after=2, saying=("SIGHUP",))
         self.assertFalse((self.folder / "m.mcr").exists())
 
+    def test_ctrl_c_that_the_caller_ignores_ends_nothing(self):
+        self.generate("d.csv", "friedman", "-n", 1500, "-d", 5, "--seed", 1)
+        program = os.environ["MERCER_PROGRAM"]
+        process = subprocess.Popen(["sh", "-c", f"trap '' INT; exec '{program}' fit d.csv -m m.mcr --checkpoint c.mck"],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.wait_for(process, "c.mck")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertNotIn("interrupted", errors)
+        self.assertTrue((self.folder / "m.mcr").exists())
+
     def test_the_first_ctrl_c_says_what_follows_and_the_second_leaves(self):
         self.generate("d.csv", "friedman", "-n", 6000, "-d", 5, "--seed", 1)
         process = start("fit", "d.csv", "--train", "adam", "--steps", 100000, "-m", "m.mcr", "--noise", "1e-6",

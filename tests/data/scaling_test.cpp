@@ -101,5 +101,29 @@ TEST(Scaling, JsonRoundTripAndRefusals) {
     message_of<ModelFileError>([&] { (void)nlohmann::json::parse(bad).get<Scaling>(); });
 }
 
+TEST(Scaling, ASharedScaleIsTheRootMeanSquareAndDoesNotTurnWithTheAxes) {
+  const Matrix x{{0, 0, 5}, {30, 1, 5}, {10, 7, 5}, {40, 2, 5}};
+  const Vector y{{1, 2, 3, 5}};
+  auto scaling = fit_scaling(x, y);
+  const double sd =
+      std::sqrt((std::pow(scaling.input_sd[0], 2) + std::pow(scaling.input_sd[1], 2)) / 2);
+  const std::vector<Index> both = {0, 1};
+  share_scale(scaling, x, both);
+  EXPECT_DOUBLE_EQ(scaling.input_sd[0], sd);
+  EXPECT_DOUBLE_EQ(scaling.input_sd[1], sd);
+  Matrix turned = x;
+  turned.col(0) = 0.6 * x.col(0) - 0.8 * x.col(1);
+  turned.col(1) = 0.8 * x.col(0) + 0.6 * x.col(1);
+  auto other = fit_scaling(turned, y);
+  share_scale(other, turned, both);
+  EXPECT_NEAR(other.input_sd[0], sd, 1e-14 * sd);
+  // A column of one value has no spread to share.
+  const std::vector<Index> with_constant = {1, 2};
+  auto third = fit_scaling(x, y);
+  const double own = third.input_sd[1];
+  share_scale(third, x, with_constant);
+  EXPECT_DOUBLE_EQ(third.input_sd[2], own);
+}
+
 }  // namespace scaling_test
 }  // namespace mercer::data

@@ -43,6 +43,20 @@ TEST(ProductWithGradient, EveryKernelOnEveryTarget) {
     }
 }
 
+TEST(ProductWithGradient, InputsThatShareALengthscale) {
+  const Matrix x = random_matrix(150, 4, 1), u = random_matrix(150, 3, 2),
+               v = random_matrix(150, 3, 3);
+  for (const char* text : {"rbf:iso(0,2)", "matern32:iso(1,3) + linear:iso(0,1)",
+                           "periodic:iso(0,3) * rq:iso(0,1):iso(2,3)", "matern12(0,1,3):iso(1,3)"})
+    for (const double factor : {0.02, 1.0}) {  // both ways to sum the squares
+      const auto kernel = some_kernel(text, 4, factor);
+      Vector gradient(kernel.num_parameters());
+      Matrix kv(150, 3);
+      TiledOperator(kernel, x).apply_with_gradient(u, v, kv, gradient);
+      expect_close(gradient, reference_gradient(kernel, x, u * v.transpose()), 1e-12, text);
+    }
+}
+
 TEST(ProductWithGradient, ManyColumnsAndShortLengthscales) {
   for (const double factor : {0.02, 1.0})
     for (const Index n : {1, 65, 400}) {

@@ -40,6 +40,28 @@ TEST(Plan, SmallProblemsAreDirectAndExact) {
   EXPECT_EQ(plan.start_rows, 0);
 }
 
+TEST(Plan, IsMadeAgainWithWhatWasLearned) {
+  const Index n = 9000;
+  const inference::Observations rows{points(n), Matrix::Zero(n, 1)};
+  auto plan = plan_for(n, {});
+  ASSERT_EQ(plan.system.solver, "cg");
+  inference::Problem learned(kernels::Kernel::parse("rbf", 3), 0.1);
+  EXPECT_FALSE(plan_again(learned, rows, {}, plan));  // nothing is other than expected
+  // So little noise costs CG a thousand iterations and more: a factorisation takes less.
+  learned.set_noise(1e-8);
+  EXPECT_TRUE(plan_again(learned, rows, {}, plan));
+  EXPECT_EQ(plan.system.solver, "cholesky");
+  EXPECT_EQ(plan.inference, "exact");
+  EXPECT_NE(plan.reason.find("learned it solves by cholesky"), std::string::npos) << plan.reason;
+  EXPECT_EQ(std::count_if(plan.rows.begin(), plan.rows.end(),
+                          [](const PlanRow& row) { return row.chosen; }),
+            2);          // one way to learn, one way to solve
+  MethodOptions method;  // what the user asks for stays
+  method.solver = "cg";
+  auto asked = plan_for(n, method);
+  EXPECT_FALSE(plan_again(learned, rows, method, asked));
+}
+
 TEST(Plan, StaysInsideTheBudget) {
   MethodOptions method;
   method.memory = current_rss_bytes() + (std::uint64_t{200} << 20);

@@ -85,7 +85,8 @@ class TreePass {
         double sum = 0;
         for (Index j = 0; j < evaluator_.num_columns(); ++j)
           sum += column_sums_[l][j] * b[j] * b[j];
-        gradient[leaf.first_parameter + f % leaf.num_inputs()] -= 2 * sum;
+        gradient[leaf.first_parameter + leaf.lengthscale_of[static_cast<std::size_t>(f)]] -=
+            2 * sum;
       }
     }
   }
@@ -159,7 +160,8 @@ class TreePass {
       kernels_.squared_differences(strip, by_feature_.data());
       // Features of these forms carry a factor sqrt(1/2).
       for (Index f = 0; f < features; ++f)
-        out[f % leaf.num_inputs()] -= 4 * by_feature_[static_cast<std::size_t>(f)];
+        out[leaf.lengthscale_of[static_cast<std::size_t>(f)]] -=
+            4 * by_feature_[static_cast<std::size_t>(f)];
       return;
     }
     // sum_ij S (a - b)^2 = sum_i a^2 S_i. + sum_j b^2 S_.j - 2 sum_i a (S b)_i.
@@ -174,7 +176,8 @@ class TreePass {
       for (Index f = 0; f < features; ++f) {
         const double a = packed[f * simd::kPackedRows];
         const double cross = a * moments_[static_cast<std::size_t>(r * features + f)];
-        out[f % leaf.num_inputs()] += distance ? 4 * cross - 2 * a * a * row_sums[r] : -2 * cross;
+        out[leaf.lengthscale_of[static_cast<std::size_t>(f)]] +=
+            distance ? 4 * cross - 2 * a * a * row_sums[r] : -2 * cross;
       }
     }
   }

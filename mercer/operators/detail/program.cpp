@@ -73,8 +73,10 @@ class Compiler {
         p_.sources.push_back({leaf.inputs, true, leaf.shape});
       }
       const Index features = p_.source_features(out.source);
-      for (Index f = 0; f < features; ++f)
+      for (Index f = 0; f < features; ++f) {
         out.scale.push_back(1.0 / leaf.lengthscale(f % leaf.num_inputs()));
+        out.lengthscale_of.push_back(leaf.lengthscale_index(f % leaf.num_inputs()));
+      }
     }
     p_.leaves.push_back(std::move(out));
     return static_cast<int>(p_.leaves.size()) - 1;

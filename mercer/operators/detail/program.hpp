@@ -31,6 +31,7 @@ struct ProgramLeaf {
   std::vector<Index> inputs;  // columns of the data that it sees
   std::vector<double> scale;  // 1/lengthscale of each feature
   Index num_lengthscales = 0;
+  std::vector<Index> lengthscale_of;  // each feature
   bool has_shape = false;
   Index first_parameter = 0;
 
