@@ -127,6 +127,10 @@ struct Arguments::Impl {
     for (const auto& word : words) {
       const auto& option = options[word.option];
       given.insert(option.name);
+      for (const auto& other : words)
+        if (option.is_flag && other.option == word.option && other.on != word.on)
+          throw InvalidArgument(
+              fmt::format("{} and its opposite are both given; leave one out", option.flag()));
       if (option.is_flag)
         option.set(word.on);
       else

@@ -135,6 +135,9 @@ void execute(const PredictCommand& command, models::KernelMachine model, const C
 void check(const PredictCommand& command, const Arguments& arguments) {
   validate(command.options);
   planning::check(command.options.variance);
+  if (command.options.variance.method == "none" && command.options.variance.joint_samples == 0)
+    refuse_given(arguments, {"tolerance", "solver"},
+                 "`variance=none` without `samples` solves nothing");
   if (arguments.given("samples") && command.options.variance.joint_samples < 1)
     throw InvalidArgument("`samples` is 0, but must be positive");
   check_output("--output", command.output, {command.model_path, command.data_path});

@@ -268,8 +268,10 @@ void Kernel::scale_start_values(double variance, const std::vector<double>& leng
 void Kernel::set_lengthscales(const std::vector<double>& values) {
   if (values.size() == 1) return set_all_lengthscales(values[0]);
   if (static_cast<Index>(values.size()) != num_inputs_)
-    throw DimensionMismatch("kernel: number of lengthscales given",
-                            static_cast<Index>(values.size()), "number of inputs", num_inputs_);
+    throw DimensionMismatch(fmt::format(
+        "`lengthscale` has {} values, but the kernel sees {} inputs; give one value for "
+        "all, or one for each",
+        values.size(), num_inputs_));
   change_leaves(root_, [&](Leaf& leaf) {
     if (leaf.lengthscales.size() == 1 && !leaf.ard)
       throw InvalidArgument(fmt::format("kernel: {}:iso has one lengthscale, but {} were given",

@@ -122,6 +122,20 @@ class CvTest(CliCase):
         text = self.mercer("cv", data, "--folds", "loo").stdout
         self.assertIn("hyperparameters and scaling are those of all rows", " ".join(text.split()))
 
+    def test_leave_one_out_of_a_logarithm_is_refitting(self):
+        rows = [[i, a, b, math.exp(y)] for i, (a, b, y) in enumerate(wave(25, seed=3))]
+        self.write("d.csv", table(rows, ("i", "a", "b", "y")))
+        words = ("d.csv", "--target", "y", "--inputs", "a,b", *FIXED, "--log-target")
+        closed = self.predictions(*words, "--folds", "loo")
+        refits = self.predictions(*words, "--fold-column", "i")
+        for name in ("target", "mean", "sd_latent", "sd_obs", "q05", "q95"):
+            for a, b in zip(closed[name], refits[name]):
+                self.assertAlmostEqual(a, b, delta=1e-8 * max(1, abs(b)), msg=name)
+        ours = self.json("cv", *words, "--folds", "loo")["scores"]
+        theirs = self.json("cv", *words, "--fold-column", "i")["scores"]
+        for name in ("rmse", "nll", "crps", "coverage95"):
+            self.assertAlmostEqual(ours[name], theirs[name], delta=1e-8, msg=name)
+
     def test_leave_one_out_without_uncertainty(self):
         record = self.json("cv", self.data(40), "--folds", "loo", "--method", "krr")
         self.assertIsNone(record["scores"]["nll"])

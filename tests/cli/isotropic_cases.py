@@ -173,11 +173,23 @@ class GivenValuesTest(CliCase):
                 ("fit", ("--train", "none", "--restarts", 2), "no meaning"),
                 ("fit", ("--train", "none", "--subset", 20), "no meaning"),
                 ("fit", ("--train", "adam", "--restarts", 2), "no meaning"),
+                ("fit", ("--standardize", "--no-standardize"), "both"),
+                ("fit", ("--no-merge", "--merge"), "both"),
+                ("fit", ("--lengthscale", "1,2"), "2 values"),
                 ("generate", ("--kernel", "rbf:lengthscale=3", "--lengthscale", 5), "leave one"),
                 ("generate", ("--kernel", "2*rbf", "--signal-variance", 5), "leave one")):
             with self.subTest(verb=verb, words=words):
                 data = ("gp", "-n", 10, "-o", "g.csv") if verb == "generate" else ("d.csv",)
                 self.refused(2, verb, *data, *words, saying=saying)
+
+    def test_predictions_without_solves_take_no_options_of_solves(self):
+        self.fit("--train", "none")
+        for words in (("--tolerance", 1e-3), ("--solver", "cg")):
+            self.refused(2, "predict", "m.mcr", "d.csv", "-o", "p.csv", "--variance", "none", *words,
+                         saying=(words[0], "no meaning"))
+            self.mercer("predict", "m.mcr", "d.csv", "-o", "p.csv", "--variance", "none",
+                        "--samples", 2, *words)
+            (self.folder / "p.csv").unlink()
 
     def test_extreme_values_are_named(self):
         for words in (("--lengthscale", "inf"), ("--lengthscale", "nan"), ("--noise", "inf"),
