@@ -36,18 +36,18 @@ std::string certificate_text(const models::KernelMachine& model);
 std::string solve_advice(const inference::SystemChoice& system, bool gaussian, StopReason stop);
 
 /// Runs `body`; what mends a factorisation that fails in it is said for likelihoods without
-/// --noise.
+/// --noise. `a_fit_with`: where the verb takes the values of a model, which only a fit can change.
 template <class Body>
-auto explain_factorisations(bool gaussian, Body&& body) {
+auto explain_factorisations(bool gaussian, Body&& body, const char* a_fit_with = "") {
   try {
     return body();
   } catch (const NotPositiveDefinite& error) {
     if (gaussian) throw;
-    throw Failure(
-        exit_tolerance,
-        std::string(error.what()) +
-            " (the latent function varies too much for double precision: a smaller "
-            "--signal-variance, a shorter --lengthscale or a rougher --kernel mend that)");
+    throw Failure(exit_tolerance,
+                  std::string(error.what()) +
+                      " (the latent function varies too much for double precision: " + a_fit_with +
+                      "a smaller --signal-variance, a shorter --lengthscale or a rougher --kernel "
+                      "mend that)");
   }
 }
 
