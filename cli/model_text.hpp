@@ -23,7 +23,8 @@ std::string likelihood_text(const models::KernelMachine& model);
 std::string hyperparameters_text(const inference::Problem& problem, const data::Scaling& scaling,
                                  const data::Schema& schema);
 /// A sentence when inputs share a lengthscale that is not one number in their units; else nothing.
-std::string unequal_scales(const models::KernelMachine& model);
+std::string unequal_scales(const inference::Problem& problem, const data::Scaling& scaling,
+                           const data::Schema& schema);
 /// Names of the inputs that a linear trend does without, because others say the same.
 std::vector<std::string> trend_left_out(const models::KernelMachine& model);
 /// Why such a model has no bound of its latent mean.

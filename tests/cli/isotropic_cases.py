@@ -76,6 +76,10 @@ class IsotropicTest(CliCase):
             note = self.mercer(*words, "--kernel", kernel).stderr
             self.assertIn("standardised one by one is", note)
             self.assertIn("--isotropic x,y", note)
+        for folds in ("3", "loo"):
+            self.assertIn("--isotropic x,y", self.mercer(
+                "cv", "map.csv", "--inputs", "x,y", "--train", "none", "--kernel", "rbf:iso",
+                "--folds", folds).stderr)
         for quiet in (("--kernel", "rbf"), ("--kernel", "rbf:iso", "--isotropic", "x,y"),
                       ("--kernel", "rbf:iso", "--no-standardize")):
             self.assertNotIn("one by one", self.mercer(*words, *quiet).stderr)
