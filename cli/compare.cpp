@@ -85,7 +85,7 @@ int run_compare(const Words& words) {
   if (!picture.empty()) check_output_file("--picture", picture, {flags.data.path});
   const Console console("compare", flags.run.quiet);
   tell_config(arguments, console);
-  const auto data = read(flags.data, console);
+  const auto data = read(flags.data, console, options.method);
   options.standardize = flags.data.options.standardize;
   const auto result = studies::compare(data, options, console.progress());
   clear_progress_line();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "cli/option_list.hpp"
 #include "cli/suggest.hpp"
@@ -15,7 +14,14 @@ Json parse_file(const std::string& path) {
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path))
     throw InvalidArgument(fmt::format("`config`: the file '{}' cannot be read", path));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  constexpr std::size_t most = std::size_t{64} << 20;  // records hold the steps of learning
+  std::string text(most + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > most)
+    throw InvalidArgument(fmt::format(
+        "`config`: '{}' is larger than 64 MB, which no list of options is; name a JSON file",
+        path));
   Json json;
   std::string where;
   try {

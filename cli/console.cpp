@@ -14,6 +14,7 @@
 #include "cli/option_list.hpp"
 #include "cli/signals.hpp"
 #include "mercer/core/timer.hpp"
+#include "mercer/data/text.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -142,7 +143,7 @@ void Console::note(std::string_view text) const {
 
 void Console::warn(std::string_view text) const {
   clear_progress_line();
-  print_error(fmt::format("{}: {}\n", name_, with_dashes(text)));
+  print_error(data::printable(fmt::format("{}: {}", name_, with_dashes(text))) + "\n");
 }
 
 ProgressCallback Console::progress() const {

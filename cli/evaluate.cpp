@@ -42,9 +42,9 @@ void evaluate(const EvaluateCommand& command, models::KernelMachine model, const
   const Timer timer;
   refuse_no_variances(model, command.options);
   if (command.predict.seed) model.method.seed = *command.predict.seed;
-  PredictionRows source(command.data_path,
-                        prediction_schema(model.schema, model.problem.gaussian()),
-                        {data::TargetUse::required, command.rows.drop_missing});
+  PredictionRows source(
+      command.data_path, prediction_schema(model.schema, model.problem.gaussian()),
+      row_options(data::TargetUse::required, command.rows, command.options.memory));
   data::RowBlock block;
   bool more = source.next(block);
   if (!more) throw DataError(fmt::format("{}: there are no rows with a target", command.data_path));
@@ -74,6 +74,7 @@ void evaluate(const EvaluateCommand& command, models::KernelMachine model, const
   put_variances(json, variances);
   json["rows_missing_target"] = source.source().rows_missing_target();
   json["rows_dropped_missing"] = source.source().rows_dropped_missing();
+  json["cells_filled"] = source.source().cells_filled();
   json["model"] = command.model_path;
   put(json, "seconds", timer.seconds());
   json["peak_rss_bytes"] = peak_rss_bytes();
@@ -95,7 +96,7 @@ int run_evaluate(const Words& words) {
   arguments.positional("MODEL", model_path, "model file written by mercer fit");
   arguments.positional("DATA", data_path, "CSV file with the target; - for standard input");
   arguments.group("Data");
-  arguments.add(rows, only({"drop_missing"}));
+  arguments.add(rows, only({"drop_missing", "delimiter"}));
   arguments.group("Method");
   arguments.add(options, without({"samples", "solver", "tolerance", "quantiles"}));
   arguments.add(predict, only({"seed"}));
@@ -107,8 +108,9 @@ int run_evaluate(const Words& words) {
   planning::check(options.variance);
   const Console console("evaluate", run.quiet);
   auto model = load_model(model_path);
-  explain_factorisations(model.problem.gaussian(),
-                         [&] { evaluate(command, std::move(model), console); });
+  explain_factorisations(
+      model.problem.gaussian(), [&] { evaluate(command, std::move(model), console); },
+      "a fit with ");
   return exit_ok;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/option_list.hpp"
 #include "cli/record.hpp"
 #include "cli/signals.hpp"
+#include "mercer/data/text.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -41,7 +42,8 @@ std::string_view kind_of(int code) {
 void print_error_object(const std::string& message, int code) {
   const Json object = {{"error", {{"code", code}, {"kind", kind_of(code)}, {"message", message}}}};
   try {
-    print_exactly(object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    const auto text = object.dump(2, ' ', false, Json::error_handler_t::replace);
+    print_exactly(data::printable(text, data::Plain::json) + "\n");
   } catch (const Error&) {  // the exit code and standard error say it too
   }
 }
@@ -59,7 +61,7 @@ int say(std::string_view name, bool json, std::string message, int code) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   clear_progress_line();
   message = with_dashes(message);
-  print_error(fmt::format("{}: {}\n", name, message));
+  print_error(data::printable(fmt::format("{}: {}", name, message)) + "\n");
   if (json && !standard_output_begun) print_error_object(message, code);
   return code;
 }
@@ -111,7 +113,9 @@ int exit_code_of(std::string_view name, bool json, const std::function<int()>& b
   }
 }
 
-void print_out(std::string_view text) { print_exactly(with_dashes(text)); }
+void print_out(std::string_view text) {
+  print_exactly(data::printable(with_dashes(text), data::Plain::lines));
+}
 
 void print_exactly(std::string_view text) {
   standard_output_begun = standard_output_begun || !text.empty();

@@ -45,8 +45,8 @@ auto io_errors_as(int code, Body&& body) {
   }
 }
 
-/// Writes to standard output, options named as they are typed (option_list.hpp), and makes sure
-/// that it arrived (IoError if not).
+/// Writes to standard output, options named as they are typed (option_list.hpp) and nothing that
+/// steers a terminal, and makes sure that it arrived (IoError if not).
 void print_out(std::string_view text);
 /// The same without a change to the text.
 void print_exactly(std::string_view text);

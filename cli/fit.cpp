@@ -38,6 +38,10 @@ void add_fit_options(Arguments& arguments, FitCommand& command) {
 }
 
 void check(const FitCommand& command) {
+  if (command.data.path == "-" && command.validation == "-")
+    throw InvalidArgument(
+        "DATA and --validation are both standard input, which can be read once only; name a file "
+        "for one of them");
   check_output_file("--model", command.model_path, {command.data.path, command.validation});
   const auto& checkpoint = command.fit.train.checkpoint;
   if (!checkpoint.empty())
@@ -148,7 +152,8 @@ FitRun execute(const FitCommand& command, data::Dataset data, const Console& con
   tell(run.data, console);
   std::optional<Trace> trace;
   if (!command.trace.empty())
-    trace.emplace(command.trace, command.validation, run.data.schema, command.fit);
+    trace.emplace(command.trace, command.validation, run.data.schema, command.fit,
+                  command.data.options.delimiter);
   const PatientWithCtrlC patient;
   run.result = models::fit(run.data, command.fit, keep_what_was_learned(console, run.interrupted),
                            trace ? &trace->validation() : nullptr);
@@ -201,7 +206,7 @@ int run_fit(const Words& words) {
   tell_config(arguments, console);
   const auto replaced = replaced_model_note("--model", command.model_path);
   if (!replaced.empty()) console.note(replaced);
-  auto data = read(command.data);
+  auto data = read(command.data, command.fit.method);
   settle_likelihood(command, arguments, data, console);
   const FitRun run = explain_factorisations(command.fit.likelihood == "gaussian", [&] {
     return name_checkpoint(command.fit.train.checkpoint,

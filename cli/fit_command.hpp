@@ -49,7 +49,7 @@ void visit_fields(FitCommand& o, Visitor&& field) {
          "none", Affects::nothing},
         o.trace, Any{});
   field({"task", "NAME",
-         "what is learned; with auto, text and integers of at most ten values are classes"},
+         "what is learned; with auto, text and two different integers (0/1, 1/2) are classes"},
         o.task, OneOf{{"auto", "regression", "classification"}});
   field({"method", "NAME",
          "Gaussian process; kernel ridge or kernel logistic regression, its mean or mode without "

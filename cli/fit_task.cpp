@@ -41,15 +41,21 @@ void find_task(FitCommand& command, const Arguments& arguments, const data::Data
   }
   if (!schema.target_levels.empty())
     throw DataError(fmt::format(
-        "the target '{}' holds categories; --task classification learns them, or name a numeric "
+        "the target {} holds categories; --task classification learns them, or name a numeric "
         "column with --target",
-        schema.target));
+        data::shown(schema.target)));
   if (command.task == "auto" && regression_only && models::looks_like_classes(data))
     console.note(
         fmt::format("the target {} looks like classes, but the options are those of numbers: it is "
                     "learned as a "
                     "number (--task classification learns classes)",
                     data::shown(schema.target)));
+  const auto integers = models::few_integers(data);
+  if (command.task == "auto" && command.likelihood == "auto" && !integers.empty())
+    console.note(fmt::format(
+        "the target {} holds {} different whole numbers from {} to {}: learned as numbers "
+        "(--task classification learns them as classes)",
+        data::shown(schema.target), integers.size(), integers.front(), integers.back()));
   command.task = "regression";
   command.likelihood = "gaussian";
 }
@@ -75,9 +81,9 @@ void check_learning(const FitCommand& command, const Arguments& arguments) {
                  {"steps", "restarts", "subset", "probes", "probe_kind", "checkpoint", "trace",
                   "validation"},
                  "`train=none` learns nothing");
-  const bool by_solves = train.train == "auto" ||
-                         (training::trainers().contains(train.train) &&
-                          training::trainers().find(train.train).takes_gradients());
+  const bool by_solves =
+      train.train == "auto" || (training::trainers().contains(train.train) &&
+                                training::trainers().find(train.train).takes_gradients());
   if (command.fit.method.solver == inference::kCholesky && !by_solves)
     refuse_given(arguments, {"max_iterations"}, "a factorisation has no iterations");
   if (!training::trainers().contains(train.train)) return;

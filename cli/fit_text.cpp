@@ -175,9 +175,9 @@ Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRu
 std::string fit_text(const FitCommand& command, const FitRun& run) {
   const auto& result = run.result;
   const auto& model = result.model;
-  std::string text = fmt::format("Data         {}: {}, {}, target {}\n", command.data.path,
-                                 plural(run.data.size(), "row"),
-                                 plural(run.data.dimension(), "input"), model.schema.target);
+  std::string text = fmt::format(
+      "Data         {}: {}, {}, target {}\n", command.data.path, plural(run.data.size(), "row"),
+      plural(run.data.dimension(), "input"), data::printable(model.schema.target));
   for (const auto& message : run.data.messages) text += fmt::format("             {}\n", message);
   if (result.merged_rows > 0)
     text += fmt::format("Merged       {} with the same inputs as an earlier row: {} are left\n",
@@ -218,7 +218,9 @@ void tell_outcome(const FitCommand& command, const Arguments& arguments, const F
         plural(result.merged_rows, "row")));
   else if (result.model.problem.gaussian() && run.data.duplicate_inputs > 0 && command.fit.merge)
     console.note("rows with the same inputs are not merged where noise variances are given");
-  if (const auto text = unequal_scales(result.model); !text.empty()) console.note(text);
+  const auto& model = result.model;
+  if (const auto text = unequal_scales(model.problem, model.scaling, model.schema); !text.empty())
+    console.note(text);
   if (const auto names = trend_left_out(result.model); !names.empty())
     console.note(fmt::format(
         "the linear trend does without {}: on these rows the constant and the other inputs say the "

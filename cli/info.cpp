@@ -7,6 +7,7 @@
 #include "cli/record.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/verbs.hpp"
+#include "mercer/data/text.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -26,6 +27,7 @@ Json info_json(const std::string& path, const models::KernelMachine& model) {
   json["inputs"] = model.schema.encoded_names();
   json["noise_column"] = model.schema.noise_column;
   json["count_column"] = model.schema.count_column;
+  json["id_column"] = model.schema.id_column;
   json["hyperparameters"] = hyperparameters_json(model.problem, model.scaling);
   json["certificate"] = certificate_json(model);
   json["record"] = Json::parse(model.record);
@@ -37,8 +39,14 @@ std::string inputs_text(const data::Schema& schema) {
   for (std::size_t j = 0; j < schema.inputs.size(); ++j) {
     const auto& column = schema.inputs[j];
     text += fmt::format(
-        "{}{}{}", j == 0 ? "" : ", ", column.name,
-        column.categorical ? fmt::format(" ({})", plural(column.width(), "category level")) : "");
+        "{}{}{}{}", j == 0 ? "" : ", ", data::printable(column.name),
+        column.categorical ? fmt::format(" ({})", plural(column.width(), "category level"))
+        : column.date      ? " (dates, in days since 1970-01-01)"
+                           : "",
+        column.fills()
+            ? fmt::format(" [missing: {}]", column.categorical ? data::printable(column.fill_level)
+                                                               : number(*column.fill))
+            : "");
   }
   return text;
 }
@@ -51,13 +59,16 @@ std::string info_text(const std::string& path, const models::KernelMachine& mode
       "Learned on   {}, {}{}\n", plural(model.x.rows() + merged, "row"),
       plural(model.x.cols(), "input"),
       merged > 0 ? fmt::format("; {} after merging equal inputs", count(model.x.rows())) : "");
-  text += fmt::format("Target       {}{}\n", model.schema.target,
+  text += fmt::format("Target       {}{}\n", data::printable(model.schema.target),
                       model.schema.log_target ? ", learned as its logarithm" : "");
   text += fmt::format("Inputs       {}\n", inputs_text(model.schema));
+  if (!model.schema.id_column.empty())
+    text += fmt::format("Id           {}\n", data::printable(model.schema.id_column));
   if (!model.schema.noise_column.empty())
-    text += fmt::format("Noise        known variances in {}\n", model.schema.noise_column);
+    text += fmt::format("Noise        known variances in {}\n",
+                        data::printable(model.schema.noise_column));
   if (!model.schema.count_column.empty())
-    text += fmt::format("Counts       {}\n", model.schema.count_column);
+    text += fmt::format("Counts       {}\n", data::printable(model.schema.count_column));
   return text + hyperparameters_text(model.problem, model.scaling, model.schema) +
          certificate_text(model);
 }

@@ -51,7 +51,8 @@ std::string leaf_text(const models::LeafValues& leaf, const std::vector<std::str
   for (const std::size_t c : order) {
     std::vector<std::string> sharing;
     for (std::size_t k = c; k < first.size(); ++k)
-      if (first[k] == c) sharing.push_back(names[static_cast<std::size_t>(leaf.inputs[k])]);
+      if (first[k] == c)
+        sharing.push_back(data::printable(names[static_cast<std::size_t>(leaf.inputs[k])]));
     std::vector<std::string> row = {fmt::format("{}", fmt::join(sharing, ", ")),
                                     number(leaf.lengthscales[c])};
     if (!leaf.periods.empty()) row.push_back(number(leaf.periods[c]));
@@ -68,7 +69,7 @@ std::string spread_text(const inference::Problem& problem, const data::Scaling& 
                         const std::string& target, const models::Hyperparameters& values) {
   if (values.noise_variance)
     return fmt::format(", noise sd {} (units of {})", number(std::sqrt(*values.noise_variance)),
-                       target);
+                       data::printable(target));
   std::string text = " (of the latent function)";
   const auto own = problem.likelihood->parameter_names();
   const Vector logs = problem.likelihood->log_parameters();
@@ -107,6 +108,7 @@ std::string likelihood_text(const models::KernelMachine& model) {
   auto labels = model.classes.labels;
   const auto hidden = labels.size() > kClassesShown ? labels.size() - kClassesShown : 0;
   labels.resize(labels.size() - hidden);
+  for (auto& label : labels) label = data::printable(label);
   return fmt::format("{}, {} classes: {}{}", text, model.classes.count(), fmt::join(labels, ", "),
                      hidden > 0 ? fmt::format(" and {} more", hidden) : "");
 }
@@ -122,15 +124,16 @@ std::string hyperparameters_text(const inference::Problem& problem, const data::
   return text;
 }
 
-std::string unequal_scales(const models::KernelMachine& model) {
+std::string unequal_scales(const inference::Problem& problem, const data::Scaling& scaling,
+                           const data::Schema& schema) {
   // Encoded inputs that are numbers; the 0/1 inputs of a category have no unit.
   std::vector<bool> numeric;
-  for (const auto& column : model.schema.inputs) {
+  for (const auto& column : schema.inputs) {
     numeric.push_back(!column.categorical);
     numeric.resize(numeric.size() + static_cast<std::size_t>(column.width()) - 1, false);
   }
-  const auto names = model.schema.encoded_names();
-  for (const auto& leaf : models::original(model.problem, model.scaling).leaves) {
+  const auto names = schema.encoded_names();
+  for (const auto& leaf : models::original(problem, scaling).leaves) {
     if (!leaf.periods.empty()) continue;
     for (const Index group : leaf.shared) {
       std::vector<std::size_t> members;
@@ -213,7 +216,7 @@ std::string certificate_text(const models::KernelMachine& model) {
                       "Certificate  {} is within {} of the exact one (units of {});\n"
                       "             relative residual {}\n",
                       everywhere ? "every predicted mean" : "every mean at the training points",
-                      number(c.mean_error_bound, 3), model.schema.learned_name(),
+                      number(c.mean_error_bound, 3), data::printable(model.schema.learned_name()),
                       number(c.relative_residual, 3));
 }
 

@@ -1,6 +1,7 @@
 #include "cli/option_list.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <memory>
 
@@ -56,8 +57,10 @@ const std::vector<OptionTable>& option_tables() {
     const auto train = table<models::TrainOptions>("Learning", "`fit`, `cv`, `plan`");
     return std::vector<OptionTable>{
         table<data::DataOptions>("Data",
-                                 "`fit`, `cv`, `solve`, `compare`, `plan`; `--drop-missing` also "
-                                 "`predict` and `evaluate`"),
+                                 "`fit`, `cv`, `solve`, `compare`, `plan`; `--drop-missing` and "
+                                 "`--delimiter` also `predict` and `evaluate`, `--delimiter` also "
+                                 "`split`; a name with a comma stands in quotes: "
+                                 "`--inputs '\"a,b\",c'`"),
         method,
         train,
         table_without<models::FitOptions>("Preparation", "`fit`, `cv`, `plan`", {&method, &train}),
@@ -74,13 +77,27 @@ const std::vector<OptionTable>& option_tables() {
         table<PlanCommand>("plan", "`plan`"),
         table<GenerateCommand>("generate",
                                "`generate`, which also takes `--kernel`, `--seed` and `--memory`"),
-        table<SplitCommand>("split", "`split`, which also takes `--seed`"),
+        table<SplitCommand>("split",
+                            "`split`, which also takes `--seed`, `--memory` and `--delimiter`"),
         table<DemoCommand>("demo", "`demo`"),
         table<ConfigOptions>("Configuration", "`fit`, `cv`, `solve`, `compare`, `plan`"),
         table<RunOptions>("Run", "every verb; `info` and `split` have no threads"),
     };
   }();
   return all;
+}
+
+// As it is typed in a shell: in quotes where it has a blank or anything that means something there.
+std::string shell_word(const std::string& value) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           static_cast<unsigned char>(c) > 127 ||
+           std::string_view("_-+=.,:/@%^").find(c) != std::string_view::npos;
+  };
+  if (std::all_of(value.begin(), value.end(), plain)) return value;
+  std::string out = "'";
+  for (const char c : value) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
 }
 
 // `solver=kcg` without its backquotes; nothing when this is no option.
@@ -90,7 +107,7 @@ std::string typed(std::string_view quoted) {
   if (option == nullptr) return "";
   if (equals == std::string_view::npos) return option->flag();
   const std::string value(quoted.substr(equals + 1));
-  if (!option->is_flag) return option->flag() + " " + value;
+  if (!option->is_flag) return option->flag() + " " + shell_word(value);
   Option other = *option;
   other.on_by_default = value == "false";
   return other.flag();

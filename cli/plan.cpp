@@ -124,7 +124,7 @@ int run_plan(const Words& words) {
     settle_numbers(command, arguments);
   const Console console("plan", fit.run.quiet);
   tell_config(arguments, console);
-  const auto data = read(fit.data, console);
+  const auto data = read(fit.data, console, fit.fit.method);
   const auto plan = make_plan(command, arguments, data, console);
   if (fit.run.json)
     print_json(plan_record(command, arguments.record(), plan, data, command.verb() == "fit"));

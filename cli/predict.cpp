@@ -92,12 +92,12 @@ void execute(const PredictCommand& command, models::KernelMachine model, const C
   const Timer timer;
   PredictionTotals totals;
   if (command.seed) model.method.seed = *command.seed;
+  auto reading = row_options(data::TargetUse::ignored, command.data, command.options.memory);
+  reading.carry = command.id;
+  reading.carry_id = command.id.empty();
+  reading.carry_all = command.with_inputs;
   PredictionRows source(command.data_path,
-                        prediction_schema(model.schema, model.problem.gaussian()),
-                        {.drop_missing = command.data.drop_missing,
-                         .carry = command.id,
-                         .carry_id = command.id.empty(),
-                         .carry_all = command.with_inputs});
+                        prediction_schema(model.schema, model.problem.gaussian()), reading);
   data::RowBlock block;
   bool more = source.next(block);
   auto options = command.options;
@@ -149,7 +149,7 @@ void add_predict_options(Arguments& arguments, PredictCommand& command) {
   arguments.group("Output");
   arguments.add(command, without({"seed"}));
   arguments.add(command.options, only({"samples", "quantiles"}));
-  arguments.add(command.data, only({"drop_missing"}));
+  arguments.add(command.data, only({"drop_missing", "delimiter"}));
   arguments.group("Method");
   arguments.add(command.options);
   arguments.add(command);
@@ -179,8 +179,9 @@ int run_predict(const Words& words) {
   check(command, arguments);
   const Console console("predict", command.run.quiet);
   auto model = load_model(command.model_path);
-  explain_factorisations(model.problem.gaussian(),
-                         [&] { execute(command, std::move(model), console); });
+  explain_factorisations(
+      model.problem.gaussian(), [&] { execute(command, std::move(model), console); },
+      "a fit with ");
   return exit_ok;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/format.hpp"
+#include "cli/option_list.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/data/text.hpp"
 
@@ -160,7 +161,8 @@ void report(const PredictCommand& command, const PredictionTotals& totals, Predi
                     count(totals.clamped), count(totals.rows)));
   if (command.run.json) {
     const auto object = totals_json(command, totals).dump(2);
-    print_out(std::string_view(object).substr(0, object.size() - 2));  // without its "\n}"
+    const auto open = std::string_view(object).substr(0, object.size() - 2);  // without its "\n}"
+    print_exactly(data::printable(with_dashes(open), data::Plain::json));
     sink.print_members();
     print_exactly("\n}\n");
   } else if (command.output != "-") {

@@ -5,6 +5,8 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/model_text.hpp"
+#include "cli/option_list.hpp"
+#include "mercer/data/text.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -37,14 +39,20 @@ void put(Json& json, const std::string& key, double value) {
   json[key + "_reason"] = "not a finite number";
 }
 
-void print_json(const Json& json) { print_out(json.dump(2) + "\n"); }
+void print_json(const Json& json) {
+  const auto text = json.dump(2, ' ', false, Json::error_handler_t::replace);
+  print_exactly(data::printable(with_dashes(text), data::Plain::json) + "\n");
+}
 
 Json data_json(const data::Dataset& data, const std::string& path) {
   return {{"path", path},
           {"rows_read", data.rows_read},
           {"rows_missing_target", data.rows_missing_target},
           {"rows_dropped_missing", data.rows_dropped_missing},
+          {"cells_filled", data.cells_filled},
           {"duplicate_inputs", data.duplicate_inputs},
+          {"comment_lines", data.csv.comment_lines},
+          {"delimiter", std::string(1, data.csv.separator)},
           {"generated_header", data.csv.generated_header},
           {"dropped_constant", data.schema.dropped_constant},
           {"inputs", data.schema.encoded_names()},
@@ -52,6 +60,7 @@ Json data_json(const data::Dataset& data, const std::string& path) {
           {"log_target", data.schema.log_target},
           {"noise_column", data.schema.noise_column},
           {"count_column", data.schema.count_column},
+          {"id_column", data.schema.id_column},
           {"messages", data.messages}};
 }
 
@@ -120,9 +129,8 @@ Json likelihood_json(const inference::LikelihoodValue& likelihood,
     put(gradient, names[static_cast<std::size_t>(i)], likelihood.gradient[i]);
   json["gradient"] = likelihood.gradient.size() > 0 ? std::move(gradient) : Json(nullptr);
   if (likelihood.gradient.size() == 0)
-    json["gradient_reason"] = likelihood.method == "cholesky"
-                                  ? "not asked for (`gradient`)"
-                                  : "known by Cholesky only";
+    json["gradient_reason"] =
+        likelihood.method == "cholesky" ? "not asked for (`gradient`)" : "known by Cholesky only";
   return json;
 }
 

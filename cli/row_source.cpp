@@ -50,6 +50,12 @@ ProgressCallback PredictionRows::progress(const Console& console) const {
 }
 
 void PredictionRows::report(const Console& console) const {
+  if (source_.comment_lines() > 0)
+    console.note(fmt::format("skipped {} above the header of DATA",
+                             plural(source_.comment_lines(), "comment line")));
+  if (source_.cells_filled() > 0)
+    console.note(fmt::format("filled {} as the model says (fit with --impute)",
+                             plural(source_.cells_filled(), "missing cell")));
   if (source_.rows_missing_target() > 0)
     console.warn(fmt::format("left out {} with a missing target",
                              plural(source_.rows_missing_target(), "row")));

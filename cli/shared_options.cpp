@@ -7,7 +7,10 @@
 #include "cli/blas_setup.hpp"
 #include "cli/exit_code.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
 #include "mercer/core/threads.hpp"
+#include "mercer/data/text.hpp"
+#include "mercer/planning/plan.hpp"
 
 namespace mercer::cli {
 
@@ -34,7 +37,22 @@ void add_data_options(Arguments& arguments, DataFlags& flags) {
   arguments.add(flags.options);
 }
 
-data::Dataset read(DataFlags& flags) {
+std::uint64_t reading_memory(std::optional<std::uint64_t> asked) {
+  models::MethodOptions method;
+  method.memory = asked;
+  return static_cast<std::uint64_t>(
+      planning::memory_budget(method, static_cast<double>(program_bytes)));
+}
+
+data::PredictOptions row_options(data::TargetUse target, const data::DataOptions& options,
+                                 std::optional<std::uint64_t> memory) {
+  auto csv = data::csv_options(options);
+  csv.memory = reading_memory(memory);
+  return {.target = target, .drop_missing = options.drop_missing, .csv = csv};
+}
+
+data::Dataset read(DataFlags& flags, const models::MethodOptions& method) {
+  flags.options.memory = reading_memory(method.memory);
   auto& advice = flags.options.target_advice;
   if (advice.empty())
     advice = flags.options.text_target
@@ -44,8 +62,8 @@ data::Dataset read(DataFlags& flags) {
   auto dataset =
       io_errors_as(exit_data, [&] { return data::read_dataset(flags.path, flags.options); });
   if (!dataset.schema.target_levels.empty() && !flags.options.text_target)
-    throw DataError(
-        fmt::format("the target '{}' holds categories; {}", dataset.schema.target, advice));
+    throw DataError(fmt::format("the target {} holds categories; {}",
+                                data::shown(dataset.schema.target), advice));
   return dataset;
 }
 
@@ -53,8 +71,8 @@ void tell(const data::Dataset& data, const Console& console) {
   for (const auto& message : data.messages) console.note(message);
 }
 
-data::Dataset read(DataFlags& flags, const Console& console) {
-  auto dataset = read(flags);
+data::Dataset read(DataFlags& flags, const Console& console, const models::MethodOptions& method) {
+  auto dataset = read(flags, method);
   tell(dataset, console);
   return dataset;
 }

@@ -8,6 +8,7 @@
 #include "cli/arguments.hpp"
 #include "cli/console.hpp"
 #include "mercer/data/dataset.hpp"
+#include "mercer/data/predict_stream.hpp"
 #include "mercer/models/names.hpp"
 
 namespace mercer::cli {
@@ -44,12 +45,18 @@ struct DataFlags {
 };
 /// The columns of DATA and how they are read, under their title.
 void add_data_options(Arguments& arguments, DataFlags& flags);
-/// Reads DATA. An unreadable file is exit code 3.
-data::Dataset read(DataFlags& flags);
+/// Reads DATA inside the memory of `method`. An unreadable file is exit code 3.
+data::Dataset read(DataFlags& flags, const models::MethodOptions& method = {});
 /// Passes on what the reader has to say.
 void tell(const data::Dataset& data, const Console& console);
 /// Reads DATA and prints its notes.
-data::Dataset read(DataFlags& flags, const Console& console);
+data::Dataset read(DataFlags& flags, const Console& console,
+                   const models::MethodOptions& method = {});
+/// The options that predict and evaluate share, as those of the stream of rows.
+data::PredictOptions row_options(data::TargetUse target, const data::DataOptions& options,
+                                 std::optional<std::uint64_t> memory);
+/// How many bytes a run may take: what was asked for, or most of what is free.
+std::uint64_t reading_memory(std::optional<std::uint64_t> asked);
 
 /// Model and method, with the lists of choices below the options; `left_out` are fields that the
 /// verb does not have.

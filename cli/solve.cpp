@@ -127,7 +127,7 @@ int run_solve(const Words& words) {
     throw InvalidArgument("--history and --output name the same file; name two");
   const Console console("solve", run.quiet);
   tell_config(arguments, console);
-  const auto data = read(flags, console);
+  const auto data = read(flags, console, options.method);
   options.standardize = flags.options.standardize;
   const auto outcome = models::solve(data, options, console.progress());
   clear_progress_line();

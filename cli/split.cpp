@@ -3,76 +3,77 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/files.hpp"
 #include "cli/format.hpp"
 #include "cli/record.hpp"
 #include "cli/verbs.hpp"
+#include "mercer/core/memory.hpp"
 #include "mercer/data/byte_sink.hpp"
-#include "mercer/data/byte_source.hpp"
 #include "mercer/data/csv_reader.hpp"
-#include "mercer/data/text.hpp"
 
 namespace mercer::cli {
 namespace {
 
-std::string read_all(const std::string& path) {
-  auto source = data::ByteSource::open(path);
+/// The rows of a table as they stand in the file; comments and blank lines are left out.
+struct RawTable {
+  std::string header;  // empty where there is none
   std::string text;
-  std::string buffer(std::size_t{1} << 20, '\0');
-  while (const std::size_t count = source.read(buffer.data(), buffer.size()))
-    text.append(buffer, 0, count);
-  return text;
-}
+  std::vector<std::size_t> starts = {0};  // of the rows in the text, and its end
+  Index comment_lines = 0;
 
-/// The rows of a CSV text with their line ends; a quoted field may span lines. Comments and blank
-/// lines are left out.
-std::vector<std::string_view> rows_of(std::string_view text) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  std::vector<std::string_view> rows;
-  std::size_t first = 0;
-  while (first < text.size()) {
-    bool quoted = false;
-    const bool comment = text[first] == '#';
-    std::size_t end = first;
-    while (end < text.size() && ((quoted && !comment) || text[end] != '\n')) {
-      if (text[end] == '"') quoted = !quoted;
-      ++end;
-    }
-    end = std::min(end + 1, text.size());
-    const auto row = text.substr(first, end - first);
-    if (!comment && row.find_first_not_of(" \t\r\n") != std::string_view::npos) rows.push_back(row);
-    first = end;
+  Index size() const { return static_cast<Index>(starts.size()) - 1; }
+  std::string_view row(Index i) const {
+    const auto at = static_cast<std::size_t>(i);
+    return std::string_view(text).substr(starts[at], starts[at + 1] - starts[at]);
   }
-  return rows;
+};
+
+RawTable read_table(const std::string& path, const data::DataOptions& options) {
+  data::CsvReader reader(path, data::csv_options(options));
+  RawTable table;
+  table.header = reader.header_text();
+  std::string_view row;
+  while (reader.next_text(row)) {
+    // A text that grows is there twice for a moment.
+    const double bytes = 2.0 * static_cast<double>(table.text.size() + row.size()) +
+                         16.0 * static_cast<double>(table.starts.size());
+    if (options.memory &&
+        bytes + static_cast<double>(program_bytes) > static_cast<double>(*options.memory))
+      throw DoesNotFit(fmt::format(
+          "{}: the first {} already fill the memory of {}; give more `memory`, or cut the file "
+          "with other means first",
+          reader.name(), plural(table.size(), "row"),
+          format_bytes(static_cast<double>(*options.memory))));
+    table.text += row;
+    table.starts.push_back(table.text.size());
+  }
+  table.comment_lines = reader.info().comment_lines;
+  return table;
 }
 
-void write_rows(data::ByteSink& file, std::string_view header,
-                const std::vector<std::string_view>& rows, const std::vector<Index>& chosen) {
+void write_rows(data::ByteSink& file, const RawTable& table, const std::vector<Index>& chosen) {
   std::string buffer;
   const auto put = [&](std::string_view row) {
     buffer += row;
-    if (!row.ends_with('\n')) buffer += '\n';
+    if (!row.ends_with('\n') && !row.ends_with('\r')) buffer += '\n';
     if (buffer.size() < std::size_t{1} << 18) return;
     file.write(buffer);
     buffer.clear();
   };
-  if (!header.empty()) put(header);
-  for (const Index i : chosen) put(rows[static_cast<std::size_t>(i)]);
+  if (!table.header.empty()) put(table.header);
+  for (const Index i : chosen) put(table.row(i));
   file.write(buffer);
 }
 
 /// Neither file appears before both are written.
-void write_both(const std::string& train_path, const std::string& test_path,
-                std::string_view header, const std::vector<std::string_view>& rows,
+void write_both(const std::string& train_path, const std::string& test_path, const RawTable& table,
                 const data::Split& split) {
   data::ByteSink train(train_path);
   data::ByteSink test(test_path);
-  write_rows(train, header, rows, split.train);
-  write_rows(test, header, rows, split.test);
+  write_rows(train, table, split.train);
+  write_rows(test, table, split.test);
   train.close();
   test.close();
 }
@@ -88,13 +89,15 @@ int run_split(const Words& words) {
       "by line as they are, both with the header. Comments are not copied.");
   std::string path;
   SplitCommand command;
+  data::DataOptions options;
   models::MethodOptions method;
   RunOptions run;
   const auto& [train_path, test_path, fraction] = command;
   const auto& seed = method.seed;
   arguments.positional("DATA", path, "CSV file; - for standard input");
   arguments.add(command);
-  arguments.add(method, only({"seed"}));
+  arguments.add(options, only({"delimiter"}));
+  arguments.add(method, only({"seed", "memory"}));
   arguments.add(run, without({"threads"}));
   if (!arguments.parse(words)) return exit_ok;
 
@@ -105,20 +108,18 @@ int run_split(const Words& words) {
   validate(command);
   check_output_file("--train-out", train_path, {path});
   check_output_file("--test-out", test_path, {path});
-  const std::string text = io_errors_as(exit_data, [&] { return read_all(path); });
-  auto rows = rows_of(text);
-  if (rows.empty()) throw DataError(fmt::format("{}: there are no rows in it", path));
-  // Whether the first row is a header is for the reader of data to say.
-  const data::CsvReader reader(data::ByteSource::from_memory(std::string(rows.front()), path));
-  std::string_view header;
-  if (!reader.info().generated_header) {
-    header = rows.front();
-    rows.erase(rows.begin());
-  }
-  if (rows.size() < 2)
+  options.memory = reading_memory(method.memory);
+  const Console console("split", run.quiet);
+  const auto table = io_errors_as(exit_data, [&] { return read_table(path, options); });
+  if (table.comment_lines > 0)
+    console.note(fmt::format("{} above the header not copied",
+                             table.comment_lines == 1
+                                 ? "1 comment line is"
+                                 : plural(table.comment_lines, "comment line") + " are"));
+  if (table.size() < 2)
     throw DataError(fmt::format("{}: there are fewer than 2 rows; nothing can be set apart", path));
-  const auto split = data::split_rows(static_cast<Index>(rows.size()), fraction, seed);
-  write_both(train_path, test_path, header, rows, split);
+  const auto split = data::split_rows(table.size(), fraction, seed);
+  write_both(train_path, test_path, table, split);
   if (run.json)
     print_json({{"train_rows", split.train.size()},
                 {"test_rows", split.test.size()},

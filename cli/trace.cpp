@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cli/row_source.hpp"
+#include "cli/shared_options.hpp"
 #include "mercer/core/atomic_file.hpp"
 
 namespace mercer::cli {
@@ -35,13 +36,16 @@ void TraceFile::add(const std::string& line) {
 }
 
 Trace::Trace(std::string path, const std::string& validation, const data::Schema& schema,
-             const models::FitOptions& options)
+             const models::FitOptions& options, const std::optional<std::string>& delimiter)
     : file_(std::move(path), options.classes.count() > 0
                                  ? "step,seconds,error_rate,nll,brier,auc\n"
                                  : "step,seconds,rmse,mae,nll,crps,coverage90\n") {
   const auto likelihood = likelihoods::make(options.likelihood);
   const auto columns = prediction_schema(schema, likelihood->gaussian_noise().has_value());
-  PredictionRows source(validation, columns, {data::TargetUse::required, false});
+  data::DataOptions reading;
+  reading.delimiter = delimiter;
+  PredictionRows source(validation, columns,
+                        row_options(data::TargetUse::required, reading, options.method.memory));
   auto rows = source.all();
   if (rows.rows() == 0)
     throw DataError(fmt::format("{}: there are no rows with a target", validation));

@@ -24,7 +24,7 @@ class Trace {
   /// Scores on the rows of the file `validation`, found by the columns of `schema`, go to `path`.
   /// Throws DataError naming the row of a target that this fit cannot observe.
   Trace(std::string path, const std::string& validation, const data::Schema& schema,
-        const models::FitOptions& options);
+        const models::FitOptions& options, const std::optional<std::string>& delimiter);
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 

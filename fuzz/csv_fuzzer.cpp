@@ -21,9 +21,10 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-data::CsvReader reader_of(const std::string& text, std::size_t buffer_bytes) {
-  return data::CsvReader(data::ByteSource::from_memory(text),
-                         {.buffer_bytes = buffer_bytes, .max_row_bytes = std::size_t{1} << 20});
+data::CsvReader reader_of(const std::string& text, std::size_t buffer_bytes, bool comma) {
+  data::CsvOptions options{.buffer_bytes = buffer_bytes, .max_row_bytes = std::size_t{1} << 20};
+  if (comma) options.separator = ',';  // without a guess, which makes the buffer large
+  return data::CsvReader(data::ByteSource::from_memory(text), options);
 }
 
 /// A hostile model file: only ModelFileError may come out.
@@ -41,11 +42,12 @@ void try_json(const std::string& text) {
 }
 
 /// What was read for fitting must be read again, with the kept schema, through any block size.
-void check_stream(const std::string& text, const data::Dataset& set, bool drop_missing) {
+void check_stream(const std::string& text, const data::Dataset& set, bool drop_missing,
+                  bool comma) {
   const auto json = nlohmann::json::parse(nlohmann::json(set.schema).dump());
   const auto schema = json.get<data::Schema>();
   require(schema == set.schema);
-  data::PredictStream stream(reader_of(text, 16), schema,
+  data::PredictStream stream(reader_of(text, 16, comma), schema,
                              {.target = data::TargetUse::required, .drop_missing = drop_missing});
   data::RowBlock block;
   Index row = 0;
@@ -72,7 +74,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   try {
     data::DataOptions options;
     options.drop_missing = (choice & 1U) != 0;
-    data::CsvReader reader = reader_of(text, (choice & 2U) != 0 ? 8 : 4096);
+    if ((choice & 16U) != 0 && !options.drop_missing)
+      options.impute = (choice & 32U) != 0 ? "level" : "median";
+    const bool comma = (choice & 64U) != 0;
+    data::CsvReader reader = reader_of(text, (choice & 2U) != 0 ? 8 : 4096, comma);
     if ((choice & 4U) != 0) options.categorical.push_back(reader.header().front());
     if ((choice & 8U) != 0) options.categorical.push_back(reader.header().back());
     const data::Dataset set = data::read_dataset(reader, options);
@@ -84,7 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     // A row dropped for a missing value in a column that turned out constant comes back here.
     if (set.rows_dropped_missing > 0 && !set.schema.dropped_constant.empty()) return 0;
     try {
-      check_stream(text, set, options.drop_missing);
+      check_stream(text, set, options.drop_missing, comma);
     } catch (const Error&) {
       require(false);  // what could be fitted can be predicted
     }

@@ -18,6 +18,25 @@ constexpr std::string_view kind_of_number() {
     return "a whole number";
 }
 
+/// The part in quotes that begins at `first`; moves `first` to what follows it.
+std::string quoted_part(const std::string& label, const std::string& text, std::size_t& first) {
+  std::string part;
+  for (std::size_t at = first + 1; at < text.size(); ++at) {
+    const bool quote = text[at] == '"';
+    if (quote && (at + 1 == text.size() || text[at + 1] == ',')) {
+      first = at + 1;
+      return part;
+    }
+    if (quote && text[at + 1] != '"') break;
+    part += text[at];
+    at += quote ? 1 : 0;
+  }
+  throw InvalidArgument(fmt::format(
+      "{}: in '{}' a quote is opened and not closed before a comma; a name with a comma "
+      "is written as \"a,b\", a quote in it twice",
+      label, text));
+}
+
 }  // namespace
 
 template <class T>
@@ -55,8 +74,10 @@ std::vector<std::string> split_at_commas(const std::string& label, const std::st
   std::vector<std::string> parts;
   std::size_t first = 0;
   while (true) {
+    const bool quoted = first < text.size() && text[first] == '"';
+    std::string inside = quoted ? quoted_part(label, text, first) : "";
     const std::size_t comma = text.find(',', first);
-    parts.push_back(text.substr(first, comma - first));
+    parts.push_back(quoted ? std::move(inside) : text.substr(first, comma - first));
     if (parts.back().empty())
       throw InvalidArgument(fmt::format("{}: '{}' has an empty part between commas", label, text));
     if (comma == std::string::npos) return parts;

@@ -23,7 +23,8 @@ extern template std::uint64_t parse_number(const std::string&, std::string_view)
 bool parse_flag(const std::string& label, std::string_view text);
 /// "8G"
 std::uint64_t parse_size(const std::string& label, const std::string& text);
-/// "0.1,1,10" cut at its commas; an empty part is refused.
+/// "0.1,1,10" cut at its commas; an empty part is refused. A part in quotes may hold commas, and a
+/// quote written twice: "a,b",c has two parts.
 std::vector<std::string> split_at_commas(const std::string& label, const std::string& text);
 /// A number, or the numbers of FROM:TO:COUNT.
 std::vector<double> parse_grid(const std::string& label, const std::string& word);

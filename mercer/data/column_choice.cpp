@@ -88,7 +88,7 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
   if (header.size() < 2)
     throw DataError(
         fmt::format("{}: there is one column only, {}; an input and a target are needed, separated "
-                    "by commas, semicolons or tabs",
+                    "by commas, semicolons, tabs or bars, or by the `delimiter` that you name",
                     reader.name(), shown(header[0])));
   Choice choice(reader, options.target.has_value());
   const auto last = static_cast<Index>(header.size()) - 1;
@@ -116,6 +116,15 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
           "`categorical` names {}, which is neither an input nor the target", shown(name)));
     column->categorical = true;
   }
+  for (const auto& name : options.dates) {
+    Column* column = choice.at(find_column(reader, name, "dates"));
+    if (column == nullptr || column->role != ColumnRole::input)
+      throw InvalidArgument(fmt::format("`dates` names {}, which is not an input", shown(name)));
+    if (column->categorical)
+      throw InvalidArgument(fmt::format(
+          "`categorical` and `dates` both name column {}; leave it out of one", shown(name)));
+    column->date = true;
+  }
   auto columns = choice.take();
   for (auto& column : columns)
     column.categorical = column.categorical || column.role == ColumnRole::fold;
@@ -137,7 +146,7 @@ std::vector<Column> choose_columns(CsvReader& reader, const DataOptions& options
 CsvSelection selection_of(std::vector<Column>& columns, const std::string& target_advice) {
   CsvSelection selection;
   for (auto& column : columns) {
-    auto& list = column.categorical ? selection.text : selection.numeric;
+    auto& list = column.as_text() ? selection.text : selection.numeric;
     column.slot = static_cast<Index>(list.size());
     list.push_back(column.place);
   }
@@ -146,9 +155,8 @@ CsvSelection selection_of(std::vector<Column>& columns, const std::string& targe
     for (const auto& column : columns)
       if (column.name == name && is_noise(column.role))
         return fmt::format("the {} holds numbers", to_string(column.role));
-    return fmt::format(
-        "if the column holds categories, say `categorical={}`{}", name,
-        name == columns[0].name ? "" : ", or leave it out by naming the others with `inputs`");
+    return fmt::format("if the column holds categories, say `categorical={}`{}", name,
+                       name == columns[0].name ? "" : ", or leave it out with `exclude`");
   };
   return selection;
 }

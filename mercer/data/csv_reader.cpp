@@ -10,29 +10,14 @@
 #include <unordered_map>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
 #include "mercer/data/text.hpp"
 
 namespace mercer::data {
 namespace {
 
-constexpr std::size_t max_columns = 1'000'000;
-// Raw text in a block, after which it ends.
-constexpr std::size_t max_raw_bytes = std::size_t{1} << 24;
-
-std::string unquoted(std::string_view content, bool doubled_quotes) {
-  std::string out;
-  out.reserve(content.size());
-  for (std::size_t i = 0; i < content.size(); ++i) {
-    out += content[i];
-    if (doubled_quotes && content[i] == '"') ++i;  // "" stands for one quote
-  }
-  return out;
-}
-
-bool is_decimal_comma(std::string_view text) {
-  return std::count(text.begin(), text.end(), ',') == 1 &&
-         text.find_first_not_of("0123456789,-+eE") == std::string_view::npos;
-}
+// Of the texts in one block, about.
+constexpr std::size_t block_text_bytes = std::size_t{16} << 20;
 
 }  // namespace
 
@@ -43,9 +28,13 @@ CsvReader::CsvReader(ByteSource source, CsvOptions options)
     : source_(std::move(source)),
       options_(options),
       buffer_(std::max<std::size_t>(8, options.buffer_bytes)) {
-  if (options_.separator && std::strchr("\"\r\n#+-.", *options_.separator) != nullptr)
-    throw InvalidArgument(
-        fmt::format("{} cannot separate fields", shown({&*options_.separator, 1})));
+  if (options_.separator) separator_of({*options_.separator});
+  if (options_.memory) {
+    // A buffer that doubles, the text of a cell and its place among the levels: some five copies.
+    const auto left = *options_.memory - std::min(*options_.memory, program_bytes);
+    options_.max_row_bytes = std::min<std::size_t>(
+        options_.max_row_bytes, std::max<std::size_t>(left / 8, std::size_t{1} << 16));
+  }
   info_.gzip = source_.is_gzip();
   read_header();
   CsvSelection all;
@@ -85,17 +74,17 @@ bool CsvReader::next(CsvBlock& block, Index max_rows) {
   block.raw.resize(selection_.raw.size());
   for (auto& column : block.raw) column.resize(static_cast<std::size_t>(max_rows));
 
-  raw_bytes_ = 0;
-  while (block.rows < max_rows && raw_bytes_ < max_raw_bytes && skip_to_row()) {
+  text_bytes_ = 0;
+  while (block.rows < max_rows && text_bytes_ < block_text_bytes && skip_to_row()) {
     if (!parse_row(block)) {
       refill();
       continue;
     }
     block.lines.push_back(line_);
     ++block.rows;
+    ++info_.rows;
     line_ += 1 + newlines_in_row_;
   }
-  info_.rows += block.rows;
   block.values.resize(static_cast<std::size_t>(block.rows) * width);
   for (auto* columns : {&block.text, &block.raw})
     for (auto& column : *columns) column.resize(static_cast<std::size_t>(block.rows));
@@ -121,20 +110,62 @@ bool CsvReader::begins_with_text(Index column) {
   return false;
 }
 
+bool CsvReader::next_text(std::string_view& row) {
+  while (skip_to_row()) {
+    const char* p = buffer_.data() + position_;
+    bool whole = true, row_ends = false;
+    newlines_in_row_ = 0;
+    Index fields = 0;
+    for (; whole && !row_ends; ++fields) {
+      Field field;
+      whole = scan_field(p, field) && end_of_field(p, row_ends);
+    }
+    if (!whole) {
+      refill();
+      continue;
+    }
+    if (fields != static_cast<Index>(header_.size())) report_ragged(fields);
+    const auto end = static_cast<std::size_t>(p - buffer_.data());
+    row = {buffer_.data() + position_, end - position_};
+    position_ = end;
+    ++info_.rows;
+    line_ += 1 + newlines_in_row_;
+    return true;
+  }
+  return false;
+}
+
 /// Moves the unread bytes to the front and fills the buffer, which doubles if a row fills it all.
 void CsvReader::refill() {
-  if (position_ > 0) {
-    std::memmove(buffer_.data(), buffer_.data() + position_, size_ - position_);
-    size_ -= position_;
-    position_ = 0;
-  } else if (size_ == buffer_.size()) {
-    if (size_ >= options_.max_row_bytes)
-      throw DataError(
-          fmt::format("{}: line {}: the row is longer than {} bytes; is a quote left open, or is "
-                      "this not a CSV file?",
-                      name(), line_, options_.max_row_bytes));
-    buffer_.resize(2 * size_);
+  if (position_ > 0)
+    compact();
+  else if (size_ == buffer_.size())
+    grow(2 * size_);
+  fill();
+}
+
+void CsvReader::compact() {
+  std::memmove(buffer_.data(), buffer_.data() + position_, size_ - position_);
+  size_ -= position_;
+  position_ = 0;
+}
+
+void CsvReader::grow(std::size_t bytes) {
+  if (size_ >= options_.max_row_bytes) {
+    const auto where = fmt::format("{}: line {}: the row is longer than", name(), line_);
+    if (options_.memory)
+      throw DoesNotFit(fmt::format(
+          "{} {}, the most that a memory of {} has room for; is a quote left open? Otherwise "
+          "shorten the row, or give more `memory`",
+          where, format_bytes(static_cast<double>(options_.max_row_bytes)),
+          format_bytes(static_cast<double>(*options_.memory))));
+    throw DataError(fmt::format("{} {} bytes; is a quote left open, or is this not a CSV file?",
+                                where, options_.max_row_bytes));
   }
+  buffer_.resize(std::min(bytes, std::max(options_.max_row_bytes, size_ + 1)));
+}
+
+void CsvReader::fill() {
   while (size_ < buffer_.size() && !end_of_input_) {
     const std::size_t count = source_.read(buffer_.data() + size_, buffer_.size() - size_);
     end_of_input_ = count == 0;
@@ -157,7 +188,7 @@ bool CsvReader::skip_to_row() {
       continue;
     }
     const char c = buffer_[position_];
-    if (c != '#' && c != '\n' && c != '\r' && !is_blank(c)) return true;
+    if ((c != '#' || past_header_) && c != '\n' && c != '\r' && !is_blank(c)) return true;
     const auto before = position_;
     if (!skip_line_if_empty()) {
       refill();
@@ -170,7 +201,7 @@ bool CsvReader::skip_to_row() {
 /// Moves past a comment or blank line, not past anything else; false if the buffer ends first.
 bool CsvReader::skip_line_if_empty() {
   const char* p = buffer_.data() + position_;
-  const bool comment = *p == '#';
+  const bool comment = *p == '#' && !past_header_;
   while (p != limit() && *p != '\n' && *p != '\r') {
     if (!comment && !is_blank(*p)) return true;
     ++p;
@@ -304,8 +335,11 @@ bool CsvReader::take_cell(Index column, const Field& field, CsvBlock& block) {
   if (kinds_[j] == Kind::text) {
     auto& cell =
         block.text[static_cast<std::size_t>(slots_[j])][static_cast<std::size_t>(block.rows)];
-    cell =
-        is_missing(field.content) ? std::string() : unquoted(field.content, field.doubled_quotes);
+    const auto& kept = selection_.not_missing;
+    const bool missing = is_missing(field.content) &&
+                         std::find(kept.begin(), kept.end(), field.content) == kept.end();
+    cell = missing ? std::string() : unquoted(field.content, field.doubled_quotes);
+    text_bytes_ += cell.size();
   } else if (kinds_[j] == Kind::numeric) {
     double value = std::numeric_limits<double>::quiet_NaN();
     const Cell cell = classify(field.content, value);
@@ -325,7 +359,7 @@ void CsvReader::take_raw(Index column, std::string_view content, bool doubled_qu
   if (slot < 0) return;
   block.raw[static_cast<std::size_t>(slot)][static_cast<std::size_t>(block.rows)] =
       unquoted(content, doubled_quotes);
-  raw_bytes_ += content.size();
+  text_bytes_ += content.size();
 }
 
 std::string CsvReader::place(Index line, const std::string& column) const {
@@ -344,96 +378,18 @@ void CsvReader::report(const BadCell& bad) const {
         where));
   std::string advice = selection_.hint ? selection_.hint(column) : "the column must be numeric";
   if (is_decimal_comma(bad.content)) advice = "write it with a decimal point";
-  throw DataError(fmt::format("{}: {} is not a number; {}", where, shown(bad.content), advice));
+  if (bad.content.starts_with('#') && bad.column == 0)
+    advice += "; a comment may stand only above the header";
+  throw TextInNumbers(fmt::format("{}: {} is not a number; {}", where, shown(bad.content), advice),
+                      bad.column);
 }
 
 void CsvReader::report_ragged(Index fields) const {
-  throw DataError(fmt::format("{}: line {} has {} field{}, the {} has {}", name(), line_, fields,
+  const bool comment = buffer_[position_] == '#';
+  throw DataError(fmt::format("{}: line {} has {} field{}, the {} has {}{}", name(), line_, fields,
                               fields == 1 ? "" : "s",
-                              info_.generated_header ? "first row" : "header", header_.size()));
-}
-
-/// The fields of the row at position_, not moving past it; nothing if the buffer ends first.
-std::optional<CsvReader::HeaderRow> CsvReader::parse_header(char separator) {
-  info_.separator = separator;
-  newlines_in_row_ = 0;
-  HeaderRow row;
-  const char* const start = buffer_.data() + position_;
-  const char* p = start;
-  for (bool row_ends = false; !row_ends;) {
-    Field field;
-    if (!scan_field(p, field)) return std::nullopt;
-    if (field.stray_text)
-      throw DataError(
-          fmt::format("{}: line {}: in the name of column {} there is text after the closing quote",
-                      name(), line_, row.names.size() + 1));
-    if (row.names.size() == max_columns)
-      throw DataError(
-          fmt::format("{}: line {}: there are more than {} columns", name(), line_, max_columns));
-    row.names.emplace_back(trim(unquoted(field.content, field.doubled_quotes)));
-    if (!end_of_field(p, row_ends)) return std::nullopt;
-  }
-  row.bytes = static_cast<std::size_t>(p - start);
-  return row;
-}
-
-void CsvReader::read_header() {
-  refill();
-  if (size_ >= 3 && std::memcmp(buffer_.data(), "\xEF\xBB\xBF", 3) == 0) position_ = 3;
-  if (!skip_to_row()) throw DataError(fmt::format("{}: the file is empty", name()));
-  const auto read_with = [this](char separator) {
-    for (;;) {
-      if (auto row = parse_header(separator)) return std::move(*row);
-      refill();
-    }
-  };
-  HeaderRow row = read_with(options_.separator.value_or(','));
-  if (row.names.size() == 1 && !options_.separator) {
-    const bool more_tabs = read_with('\t').names.size() > read_with(';').names.size();
-    row = read_with(more_tabs ? '\t' : ';');
-    if (row.names.size() == 1) row = read_with(',');
-  }
-  header_ = std::move(row.names);
-  if (generate_header()) return;
-  check_header();
-  position_ += row.bytes;
-  line_ += 1 + newlines_in_row_;
-}
-
-/// A first row of numbers is data without a header: columns are then x1, x2, ..., y.
-bool CsvReader::generate_header() {
-  double value = 0;
-  bool any_number = false;
-  for (const auto& cell : header_) {
-    const Cell kind = classify(cell, value);
-    if (kind != Cell::number && kind != Cell::missing) return false;
-    any_number = any_number || kind == Cell::number;
-  }
-  if (!any_number) return false;
-  for (std::size_t j = 0; j + 1 < header_.size(); ++j) header_[j] = fmt::format("x{}", j + 1);
-  header_.back().assign(1, 'y');  // = "y" makes GCC 12 warn of an overlap that cannot be
-  info_.generated_header = true;
-  return true;
-}
-
-/// Names must be there, differ and be UTF-8.
-void CsvReader::check_header() const {
-  std::unordered_map<std::string_view, std::size_t> seen;
-  for (std::size_t j = 0; j < header_.size(); ++j) {
-    const auto where = [&] { return fmt::format("{}: line {}", name(), line_); };
-    if (header_[j].empty())
-      throw DataError(
-          fmt::format("{}: column {} of {} has no name{}", where(), j + 1, header_.size(),
-                      j == 0 ? " (if it is a pandas index, write the file with index=False)" : ""));
-    if (!is_utf8(header_[j]))
-      throw DataError(
-          fmt::format("{}: the name of column {}, {}, is not UTF-8; convert the file to UTF-8",
-                      where(), j + 1, shown(header_[j])));
-    const auto [other, fresh] = seen.emplace(header_[j], j);
-    if (!fresh)
-      throw DataError(fmt::format("{}: columns {} and {} have the same name {}; rename one",
-                                  where(), other->second + 1, j + 1, shown(header_[j])));
-  }
+                              info_.generated_header ? "first row" : "header", header_.size(),
+                              comment ? "; a comment may stand only above the header" : ""));
 }
 
 }  // namespace mercer::data

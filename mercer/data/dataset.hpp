@@ -28,30 +28,49 @@ struct DataOptions {
   std::optional<std::string> noise_column;  // known noise variances, in squared target units
   std::optional<std::string> count_column;  // observations that each row is the mean of
   std::optional<std::string> fold_column;   // the fold of each row, any values
+  std::vector<std::string> dates;           // inputs to read as days since 1970-01-01
   std::vector<std::string> categorical;  // inputs to code one-hot; or the target, coded 0, 1, ...
   bool text_target = false;  // a target that begins with text holds categories, without being named
   bool text_anywhere = false;  // text_target: also one with text further down
   std::string target_advice;   // what to do about text in a target of numbers; "": `categorical`
   bool log_target = false;     // learn the logarithm of the target, which must be positive
   bool drop_missing = false;   // leave rows with a missing input out instead of refusing
-  bool standardize = true;     // Dataset::scaling; false: the identity
-  Index max_levels = 1000;     // of a categorical column
+  std::optional<std::string> impute;     // "median", "level": what a missing input becomes
+  bool standardize = true;               // Dataset::scaling; false: the identity
+  Index max_levels = 1000;               // of a categorical column
+  std::optional<std::string> delimiter;  // character between fields, or a word for it; unset: found
+  std::optional<std::uint64_t> memory;   // bytes to stay inside while reading
 };
 template <class Visitor>
 void visit_fields(DataOptions& o, Visitor&& field) {
   field({"target", "NAME", "column to learn", "the last one"}, o.target, Any{});
-  field({"inputs", "A,B,C", "columns to learn from", "all others"}, o.inputs, Any{});
+  field({"inputs", "A,B,C",
+         "columns to learn from; here and below a name with a comma stands in quotes: \"a,b\",c",
+         "all others"},
+        o.inputs, Any{});
   field({"exclude", "A,B", "columns to leave out of the inputs", "none"}, o.exclude, Any{});
   field({"id", "NAME", "column that names the rows: not an input, and predict copies it", "none"},
         o.id, Any{});
   field({"categorical", "A,B", "text columns to code one-hot; may be repeated", "none"},
         o.categorical, Any{});
+  field({"dates", "A,B",
+         "columns of dates such as 2010-05-31 or 2010-05-31T12:30, read as days since 1970-01-01",
+         "none"},
+        o.dates, Any{});
   field({"log_target", "",
          "learn the logarithm of the target, which must be positive; predictions are of the target "
          "itself"},
         o.log_target, Any{});
   field({"drop_missing", "", "leave out rows with a missing input instead of refusing"},
         o.drop_missing, Any{});
+  field({"impute", "HOW",
+         "fill missing inputs: median takes the median of a number and the most frequent text; "
+         "level the median and an input NAME=missing beside it, and for texts a level 'missing'",
+         "they are refused"},
+        o.impute, OneOf{{"median", "level"}});
+  field({"delimiter", "C", "character between fields, or tab, comma, semicolon, pipe, space",
+         "found in the first rows"},
+        o.delimiter, Any{});
   field({"standardize", "", "scale inputs and target to mean 0 and variance 1"}, o.standardize,
         Any{});
   field({"noise_column", "NAME",
@@ -69,7 +88,11 @@ void visit_fields(DataOptions& o, Visitor&& field) {
   field("text_anywhere", o.text_anywhere, Any{});
   field("target_advice", o.target_advice, Any{});
   field("max_levels", o.max_levels, Positive{});
+  field({"memory", "", "", "", Affects::plan}, o.memory, Bytes{});
 }
+
+/// How the file is read: its separator, and the longest row that the memory allows.
+CsvOptions csv_options(const DataOptions& options);
 
 struct Dataset {
   Matrix inputs;  // N x d, encoded, in raw units
@@ -82,13 +105,16 @@ struct Dataset {
   std::vector<Index> fold;              // of each row, a place in fold_names; empty: no fold column
   std::vector<std::string> fold_names;  // the values of the fold column, sorted
 
-  Index rows_read = 0;                // N + the rows left out
-  Index rows_missing_target = 0;      // left out
-  Index rows_dropped_missing = 0;     // left out because of a missing input
-  Index duplicate_inputs = 0;         // rows whose inputs equal those of an earlier row
-  CsvInfo csv;                        // comment lines, generated header, separator
-  std::uint64_t fingerprint = 0;      // of the values, to recognise the same data again
-  std::vector<std::string> messages;  // what the user should be told, a sentence each
+  Index rows_read = 0;                    // N + the rows left out
+  Index rows_missing_target = 0;          // left out
+  Index rows_dropped_missing = 0;         // left out because of a missing input
+  Index cells_filled = 0;                 // missing inputs that `impute` filled
+  std::vector<std::string> fills;         // and with what, by column
+  std::vector<std::string> row_counters;  // inputs that number the rows
+  Index duplicate_inputs = 0;             // rows whose inputs equal those of an earlier row
+  CsvInfo csv;                            // comment lines, generated header, separator
+  std::uint64_t fingerprint = 0;          // of the values, to recognise the same data again
+  std::vector<std::string> messages;      // what the user should be told, a sentence each
 
   /// The target, or its logarithm where the schema says so (also when that was set by hand, for
   /// arrays). Throws DataError when one is not positive.

@@ -27,7 +27,7 @@ std::vector<std::string> names_in(const CsvReader& reader, const Schema& schema)
 }  // namespace
 
 PredictStream::PredictStream(const std::string& path, Schema schema, PredictOptions options)
-    : PredictStream(CsvReader(path), std::move(schema), std::move(options)) {}
+    : PredictStream(CsvReader(path, options.csv), std::move(schema), options) {}
 
 PredictStream::PredictStream(CsvReader reader, Schema schema, PredictOptions options)
     : reader_(std::move(reader)), schema_(std::move(schema)), options_(std::move(options)) {
@@ -46,7 +46,15 @@ PredictStream::PredictStream(CsvReader reader, Schema schema, PredictOptions opt
     list.push_back(found->second);
     return static_cast<Index>(list.size()) - 1;
   };
-  for (const auto& column : schema_.inputs) slots_.push_back(add(column.name, column.categorical));
+  const auto keep_levels = [&](const std::vector<std::string>& levels) {
+    for (const auto& level : levels)
+      if (is_missing(level)) selection.not_missing.push_back(level);
+  };
+  for (const auto& column : schema_.inputs) {
+    slots_.push_back(add(column.name, column.categorical || column.date));
+    keep_levels(column.levels);
+  }
+  keep_levels(schema_.target_levels);
   has_target_ = options_.target == TargetUse::required ||
                 (options_.target == TargetUse::if_present && places.count(schema_.target) > 0);
   if (has_target_) target_slot_ = add(schema_.target, !schema_.target_levels.empty());
@@ -100,23 +108,27 @@ bool PredictStream::next(RowBlock& block, Index max_rows) {
   return false;
 }
 
+bool PredictStream::missing(const CsvBlock& raw, Index row, bool text, Index slot) const {
+  return text ? raw.text[static_cast<std::size_t>(slot)][static_cast<std::size_t>(row)].empty()
+              : std::isnan(raw.values[static_cast<std::size_t>(row * numeric_columns_ + slot)]);
+}
+
 /// False if the row is to be left out; throws if something is missing that may not be.
 bool PredictStream::keep_row(const CsvBlock& raw, Index row) {
   const auto r = static_cast<std::size_t>(row);
-  const auto missing = [&](bool text, Index slot) {
-    return text ? raw.text[static_cast<std::size_t>(slot)][r].empty()
-                : std::isnan(raw.values[static_cast<std::size_t>(row * numeric_columns_ + slot)]);
-  };
-  if (has_target_ && missing(!schema_.target_levels.empty(), target_slot_)) {
+  if (has_target_ && missing(raw, row, !schema_.target_levels.empty(), target_slot_)) {
     ++rows_missing_target_;
     return false;
   }
   for (std::size_t j = 0; j < schema_.inputs.size(); ++j) {
-    if (!missing(schema_.inputs[j].categorical, slots_[j])) continue;
+    const auto& column = schema_.inputs[j];
+    if (!missing(raw, row, column.categorical || column.date, slots_[j])) continue;
+    if (!options_.drop_missing && column.fills()) continue;
     if (!options_.drop_missing)
-      throw DataError(fmt::format(
-          "{}: the value is missing; fill it in, or leave such rows out with `drop_missing`",
-          reader_.place(raw.lines[r], schema_.inputs[j].name)));
+      throw DataError(
+          fmt::format("{}: the value is missing; fill it in, leave such rows out with "
+                      "`drop_missing`, or fit with `impute=median` or `impute=level`",
+                      reader_.place(raw.lines[r], column.name)));
     ++rows_dropped_missing_;
     return false;
   }
@@ -149,7 +161,34 @@ double PredictStream::number(const CsvBlock& raw, Index row, Index slot, const s
   return value;
 }
 
-void PredictStream::encode(const CsvBlock& raw, RowBlock& block) const {
+/// One raw column of a row as the encoded inputs `out`, which are zero.
+void PredictStream::encode_input(const CsvBlock& raw, Index row, std::size_t j, VectorView out) {
+  const InputColumn& column = schema_.inputs[j];
+  const bool text = column.categorical || column.date;
+  const auto slot = slots_[j];
+  if (missing(raw, row, text, slot)) {
+    ++cells_filled_;
+    if (column.categorical)
+      out[level_index(column.levels, column.fill_level)] = 1;
+    else
+      out[0] = *column.fill;
+    if (column.missing_input) out[1] = 1;
+  } else if (column.categorical) {
+    out[level(raw, row, slot, column.name, column.levels)] = 1;
+  } else if (column.date) {
+    const auto& cell = raw.text[static_cast<std::size_t>(slot)][static_cast<std::size_t>(row)];
+    const auto days = parse_date(cell);
+    if (!days)
+      throw DataError(fmt::format(
+          "{}: {}", reader_.place(raw.lines[static_cast<std::size_t>(row)], column.name),
+          date_advice(cell)));
+    out[0] = *days;
+  } else {
+    out[0] = number(raw, row, slot, column.name);
+  }
+}
+
+void PredictStream::encode(const CsvBlock& raw, RowBlock& block) {
   const auto count = static_cast<Index>(kept_.size());
   block.inputs = Matrix::Zero(count, schema_.dimension());
   block.target.resize(has_target_ ? count : 0);
@@ -168,12 +207,11 @@ void PredictStream::encode(const CsvBlock& raw, RowBlock& block) const {
       block.carried[j][static_cast<std::size_t>(i)] = raw.raw[j][static_cast<std::size_t>(row)];
     Index offset = 0;
     for (std::size_t j = 0; j < schema_.inputs.size(); ++j) {
-      const InputColumn& column = schema_.inputs[j];
-      if (column.categorical)
-        block.inputs(i, offset + level(raw, row, slots_[j], column.name, column.levels)) = 1;
-      else
-        block.inputs(i, offset) = number(raw, row, slots_[j], column.name);
-      offset += column.width();
+      const Index width = schema_.inputs[j].width();
+      encoded_.setZero(width);
+      encode_input(raw, row, j, encoded_);
+      block.inputs.row(i).segment(offset, width) = encoded_.transpose();
+      offset += width;
     }
     if (noise_slot_ >= 0)
       block.noise.variance[i] =

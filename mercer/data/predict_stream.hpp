@@ -21,6 +21,7 @@ struct PredictOptions {
   std::vector<std::string> carry = {};  // columns whose text goes into RowBlock::carried
   bool carry_id = false;                // the id column of the schema, where the file has it
   bool carry_all = false;               // and then all others, in the order of the file
+  CsvOptions csv = {};                  // separator, memory
 };
 
 class PredictStream {
@@ -43,11 +44,15 @@ class PredictStream {
   const CsvInfo& info() const { return reader_.info(); }
   Index rows_missing_target() const { return rows_missing_target_; }
   Index rows_dropped_missing() const { return rows_dropped_missing_; }
+  /// Missing inputs that were read as the schema says.
+  Index cells_filled() const { return cells_filled_; }
 
  private:
   void choose_carried(const std::vector<std::string>& names, CsvSelection& selection);
   bool keep_row(const CsvBlock& raw, Index row);
-  void encode(const CsvBlock& raw, RowBlock& block) const;
+  void encode(const CsvBlock& raw, RowBlock& block);
+  void encode_input(const CsvBlock& raw, Index row, std::size_t j, VectorView out);
+  bool missing(const CsvBlock& raw, Index row, bool text, Index slot) const;
   double number(const CsvBlock& raw, Index row, Index slot, const std::string& column,
                 ColumnRole role = ColumnRole::input) const;
   Index level(const CsvBlock& raw, Index row, Index slot, const std::string& column,
@@ -64,8 +69,10 @@ class PredictStream {
   std::vector<std::string> carried_names_;
   CsvBlock raw_;
   std::vector<Index> kept_;  // rows of raw_
+  Vector encoded_;           // one raw column of a row
   Index rows_missing_target_ = 0;
   Index rows_dropped_missing_ = 0;
+  Index cells_filled_ = 0;
 };
 
 }  // namespace mercer::data

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
 
 namespace mercer::data {
@@ -14,6 +15,9 @@ namespace {
 
 // Values in a block, at most.
 constexpr Index kBlockValues = 2'000'000, kLeastBlockRows = 16, kMostBlockRows = 4096;
+
+// Bytes that rows may take in any case.
+constexpr double kLeastRoom = 16.0 * 1048576;
 
 void copy_entry(const Vector& from, Index row, Vector& to, Index place) {
   if (from.size() > 0) to(place) = from(row);
@@ -61,7 +65,17 @@ RowBlock RowSource::all() {
   RowBlock out, block;
   if (!next(out)) return out;
   Index count = out.rows();
-  for (; next(block); count += block.rows()) append(out, count, block);
+  // The rows double when there is no room for more, and are there twice for a moment.
+  const double of_row = 24.0 * static_cast<double>(out.inputs.cols() + 4);
+  for (; next(block); count += block.rows()) {
+    const double bytes = of_row * static_cast<double>(count + block.rows());
+    if (memory() && bytes > kLeastRoom &&
+        bytes + static_cast<double>(program_bytes) > static_cast<double>(*memory()))
+      throw DoesNotFit(fmt::format(
+          "{}: the first {} rows already fill the memory of {}; give more `memory` or fewer rows",
+          name(), count, format_bytes(static_cast<double>(*memory()))));
+    append(out, count, block);
+  }
   if (count < out.rows()) resize(out, count, out);
   return out;
 }
@@ -119,11 +133,19 @@ CsvRows::CsvRows(std::string path, Schema schema, PredictOptions options)
 CsvRows::CsvRows(std::string path, DataOptions options)
     : path_(std::move(path)),
       learning_(std::move(options)),
-      options_{TargetUse::required, learning_->drop_missing} {
+      options_{.target = TargetUse::required,
+               .drop_missing = learning_->drop_missing,
+               .csv = csv_options(*learning_)} {
   fresh_.emplace(open());
 }
 
-std::string CsvRows::name() const { return is_file() ? path_ : "standard input"; }
+std::string CsvRows::name() const { return path_ == "-" ? "standard input" : path_; }
+
+// Only a regular file gives the same rows a second time; a pipe with a name does not.
+bool CsvRows::is_file() const {
+  std::error_code error;
+  return path_ != "-" && std::filesystem::is_regular_file(path_, error);
+}
 
 CsvReader CsvRows::open() {
   if (fresh_) {
@@ -132,19 +154,20 @@ CsvReader CsvRows::open() {
     return reader;
   }
   if (opened_ && !is_file())
-    throw InvalidArgument(
-        "standard input cannot be read a second time; save it to a file and give its name");
+    throw InvalidArgument(fmt::format(
+        "{} cannot be read a second time; save it to a file and give its name", name()));
   opened_ = true;
-  return CsvReader(path_);
+  return CsvReader(path_, options_.csv);
 }
 
 const Schema& CsvRows::schema() {
   if (!schema_) {
     if (!is_file())
       throw InvalidArgument(
-          "the columns of standard input are known only when all of it was read; save it to a file "
-          "and give its name");
-    CsvReader reader(path_);
+          fmt::format("the columns of {} are known only when all of it was read; save it to a file "
+                      "and give its name",
+                      name()));
+    CsvReader reader(path_, options_.csv);
     schema_ = find_schema(reader, *learning_);
   }
   return *schema_;

@@ -40,6 +40,10 @@ class RowSource {
   /// and one block.
   ///   Source: Vitter (1985), Random sampling with a reservoir, algorithm R.
   RowBlock reservoir(Index n, std::uint64_t seed);
+
+ protected:
+  /// Bytes that all() may take, program included; unset: any number.
+  virtual std::optional<std::uint64_t> memory() const { return {}; }
 };
 
 /// Rows in memory: one block.
@@ -79,6 +83,8 @@ class CsvRows final : public RowSource {
 
   /// Of the blocks since the first row.
   Index rows_missing_target() const { return stream_ ? stream_->rows_missing_target() : 0; }
+  Index cells_filled() const { return stream_ ? stream_->cells_filled() : 0; }
+  Index comment_lines() const { return stream_ ? stream_->info().comment_lines : 0; }
   Index rows_dropped_missing() const { return stream_ ? stream_->rows_dropped_missing() : 0; }
   /// Names of RowBlock::carried.
   std::vector<std::string> carried_names() const {
@@ -89,9 +95,10 @@ class CsvRows final : public RowSource {
   std::optional<double> share_read() const;
 
  private:
+  std::optional<std::uint64_t> memory() const override { return options_.csv.memory; }
   CsvReader open();
   void start();
-  bool is_file() const { return path_ != "-"; }
+  bool is_file() const;
 
   std::string path_;
   std::optional<DataOptions> learning_;

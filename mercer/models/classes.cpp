@@ -83,12 +83,28 @@ Classes find_classes(const data::Dataset& data) {
   return out;
 }
 
+namespace {
+
+/// The integers that the target holds, if it holds at most `most` different values, all of them
+/// integers, each in five rows or more on average.
+std::vector<long long> repeated_integers(const data::Dataset& data, std::size_t most) {
+  const auto values = distinct(data.target, most);
+  if (values.size() > most || data.size() < kRowsEach * static_cast<Index>(values.size()) ||
+      !std::all_of(values.begin(), values.end(), is_integer))
+    return {};
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
 bool looks_like_classes(const data::Dataset& data) {
-  if (!data.schema.target_levels.empty()) return true;
-  const auto values = distinct(data.target, kFewValues);
-  return values.size() <= kFewValues &&
-         data.size() >= kRowsEach * static_cast<Index>(values.size()) &&
-         std::all_of(values.begin(), values.end(), is_integer);
+  return !data.schema.target_levels.empty() || !repeated_integers(data, 2).empty();
+}
+
+std::vector<long long> few_integers(const data::Dataset& data) {
+  auto values = repeated_integers(data, kFewValues);
+  if (!data.schema.target_levels.empty() || values.size() < 3) values.clear();
+  return values;
 }
 
 }  // namespace mercer::models

@@ -31,9 +31,13 @@ struct Classes {
 /// Throws DataError when there are more than kMostClasses, or a number is not an integer.
 Classes find_classes(const data::Dataset& data);
 
-/// True when a target of numbers looks like classes: integers, at most ten of them, each in five
-/// rows or more on average. Text always does.
+/// True when a target is taken for classes without being asked: text, or two different integers in
+/// ten rows or more. More than two integers may be ratings or counts, which are numbers.
 bool looks_like_classes(const data::Dataset& data);
+
+/// The integers of a target that might be classes and is learned as numbers: three to ten of them,
+/// each in five rows or more on average, ascending; empty otherwise.
+std::vector<long long> few_integers(const data::Dataset& data);
 
 }  // namespace mercer::models
 MERCER_API_END

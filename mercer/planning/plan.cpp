@@ -16,8 +16,6 @@
 namespace mercer::planning {
 namespace {
 
-// The program, its libraries and their buffers.
-constexpr double kProgramBytes = 40.0 * 1048576;
 // Right-hand sides of variances that are solved for together.
 constexpr Index kVarianceColumns = 64;
 
@@ -79,7 +77,8 @@ Plan plan_for_variances(System system, ConstMatrixView x, const MethodOptions& m
 }  // namespace
 
 double base_bytes(Index n, Index d) {
-  return kProgramBytes + 16.0 * static_cast<double>(n) * static_cast<double>(d + 1);
+  return static_cast<double>(program_bytes) +
+         16.0 * static_cast<double>(n) * static_cast<double>(d + 1);
 }
 
 double memory_budget(const MethodOptions& method, double base) {

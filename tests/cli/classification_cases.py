@@ -117,7 +117,7 @@ class ClassificationTest(LikelihoodCase):
 
     def test_ways_to_read_and_write_predictions(self):
         self.three("d.csv", n=40)
-        self.json("fit", "d.csv", "-m", "m.mcr", *FIXED)
+        self.json("fit", "d.csv", "-m", "m.mcr", "--task", "classification", *FIXED)
         plain = self.mercer("predict", "m.mcr", "d.csv", "--quiet").stdout
         piped = self.mercer("predict", "m.mcr", "-", "--quiet",
                             stdin=(self.folder / "d.csv").read_text()).stdout
@@ -138,7 +138,7 @@ class ClassificationTest(LikelihoodCase):
         self.three("d.csv")
         kept = []
         for words in ((), ("--solver", "cg", "--tolerance", 1e-8)):
-            record = self.json("fit", "d.csv", "-m", "m.mcr", *FIXED, *words)
+            record = self.json("fit", "d.csv", "-m", "m.mcr", "--task", "classification", *FIXED, *words)
             self.assertEqual(record["stop"], "converged")
             kept.append((record["log_marginal_likelihood"], self.predict("m.mcr", "d.csv")))
         (exact, rows), (solved, others) = kept
@@ -256,7 +256,7 @@ class LikelihoodLearningTest(LikelihoodCase):
 
     def test_a_checkpoint_resumes_to_the_same_bits(self):
         self.three("d.csv", n=150)
-        words = ("fit", "d.csv", "--train", "adam", "--steps", 12, "--checkpoint", "c.ckpt",
+        words = ("fit", "d.csv", "--task", "classification", "--train", "adam", "--steps", 12, "--checkpoint", "c.ckpt",
                  "--quiet")
         self.mercer(*words[:-3], "--quiet", "-m", "whole.mcr")
         process = start(*words, "-m", "m.mcr", cwd=self.folder)
@@ -313,10 +313,11 @@ class LatentRefusalsTest(LikelihoodCase):
 
     def test_a_class_with_one_member_is_learned_and_said(self):
         self.table("d.csv", lambda v, i: 7 if i == 0 else int(v > 0))
-        done = self.mercer("fit", "d.csv", "-m", "m.mcr", *FIXED)
+        words = ("fit", "d.csv", "-m", "m.mcr", "--task", "classification", *FIXED)
+        done = self.mercer(*words)
         self.assertIn("class '7' has one row only", done.stderr)
         self.check_probabilities(self.predict("m.mcr", "d.csv"), ("0", "1", "7"))
-        record = self.json("fit", "d.csv", "-m", "m.mcr", *FIXED)
+        record = self.json(*words)
         self.assertEqual(len(record["warnings"]), 1)
 
     def test_a_thousand_classes(self):
@@ -353,7 +354,7 @@ class LatentRefusalsTest(LikelihoodCase):
 
     def test_draws_belong_to_each_class(self):
         self.three("d.csv", n=60)
-        self.json("fit", "d.csv", "-m", "m.mcr", *FIXED)
+        self.json("fit", "d.csv", "-m", "m.mcr", "--task", "classification", *FIXED)
         rows = self.predict("m.mcr", "d.csv", "--samples", 2)
         for label in "012":
             for name in (f"sample_1_{label}", f"sample_2_{label}"):

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "mercer/core/options_json.hpp"
+#include "mercer/core/options_text.hpp"
 
 namespace mercer {
 namespace options_test {
@@ -44,6 +45,16 @@ std::string complaint(const SampleOptions& options) {
     return error.what();
   }
   return "";
+}
+
+TEST(Options, APartInQuotesMayHoldCommas) {
+  using Parts = std::vector<std::string>;
+  EXPECT_EQ(split_at_commas("`inputs`", "a,b"), (Parts{"a", "b"}));
+  EXPECT_EQ(split_at_commas("`inputs`", "\"a,b\",c"), (Parts{"a,b", "c"}));
+  EXPECT_EQ(split_at_commas("`inputs`", "c,\"say \"\"x\"\"\""), (Parts{"c", "say \"x\""}));
+  EXPECT_EQ(split_at_commas("`inputs`", "5\" pipe,a"), (Parts{"5\" pipe", "a"}));
+  for (const char* bad : {"", "a,", ",a", "\"a", "\"a,b", "\"a\"b", "\"\"", "a,\""})
+    EXPECT_THROW(split_at_commas("`inputs`", bad), InvalidArgument) << bad;
 }
 
 TEST(Options, DefaultsHold) { EXPECT_EQ(complaint({}), ""); }

@@ -51,20 +51,19 @@ TEST(CsvReader, LineEndsMarksBlanksAndCommentsDoNotMatter) {
        {"a,b\n1,2\n3,4", "a,b\r\n1,2\r\n3,4\r\n", "a,b\r1,2\r3,4\r",
         "\xEF\xBB\xBF"
         "a,b\n1,2\n3,4\n",
-        "# hello\n\n a , b \n 1 ,\t2\n\n# 9,9\n3,4 \n   \n\n#end",
-        "\"a\",\"b\"\n\"1\",2\n3,\" 4\"\n",
+        "# hello\n\n# 9,9\n a , b \n 1 ,\t2\n\n3,4 \n   \n\n", "\"a\",\"b\"\n\"1\",2\n3,\" 4\"\n",
         "\xEF\xBB\xBF# first\r\n\"a\" , b\r\n1, \"2\" \r\n3,4\r\n\r\n", "a,b\n+1,2.\n.3e1,4e0\n"}) {
     auto reader = csv(text);
     EXPECT_EQ(reader.header(), (std::vector<std::string>{"a", "b"})) << text;
     EXPECT_EQ(read_all(std::move(reader)).values, expected) << text;
   }
-  const auto info = read_all(csv("# 1\n\na,b\n#2\n1,2\n  \n#3")).info;
+  const auto info = read_all(csv("# 1\n\n#2\n#3\na,b\n1,2\n  \n")).info;
   EXPECT_EQ(info.comment_lines, 3);
   EXPECT_EQ(info.blank_lines, 2);
 }
 
 TEST(CsvReader, LineNumbersCountEverything) {
-  const auto table = read_all(csv("# c\na,\"b\nb\"\n\n1,2\n# c\n\"3\",4\n"));
+  const auto table = read_all(csv("# c\na,\"b\nb\"\n\n1,2\n \n\"3\",4\n"));
   EXPECT_EQ(table.lines, (std::vector<Index>{5, 7}));
 }
 
@@ -82,7 +81,7 @@ TEST(CsvReader, QuotesCommasAndNewlinesInsideText) {
 }
 
 TEST(CsvReader, MissingCellsAreNaN) {
-  const auto table = read_all(csv("a,b,c,d,e,f,g\n,NaN,na,N/A,null,?,nan\n1,2,3,4,5,6,\n"));
+  const auto table = read_all(csv("a,b,c,d,e,f,g\n,NaN,na,N/A,null,?,None\n1,2,3,4,5,6,#n/a\n"));
   for (int j = 0; j < 7; ++j)
     EXPECT_TRUE(std::isnan(table.values[static_cast<std::size_t>(j)])) << j;
   EXPECT_TRUE(std::isnan(table.values[13]));
@@ -103,6 +102,99 @@ TEST(CsvReader, SeparatorIsFoundWhenThereIsNoComma) {
   message_of<InvalidArgument>([] { csv("a\n", {.separator = '"'}); });
 }
 
+TEST(CsvReader, SeparatorIsTheOneThatCutsTheFirstRowsEqually) {
+  const auto separator = [](const std::string& text) { return csv(text).info().separator; };
+  EXPECT_EQ(separator("a;b;c\n1,5;2,5;3\n4;5;6\n"), ';');  // decimal commas
+  EXPECT_EQ(separator("price, net;b\n1;2\n3;4\n"), ';');   // a comma in the header
+  EXPECT_EQ(separator("name, first\tage\ty\nDoe, J\t1\t2\nRay, K\t3\t4\n"), '\t');
+  EXPECT_EQ(separator("a|b\n1|2\n"), '|');
+  EXPECT_EQ(separator("a,b\n\"x;y\",1\n\"z;w\",2\n"), ',');
+  EXPECT_EQ(separator("a;b\n\"1;2\n;3\";4\n"), ';');  // quotes are respected
+  EXPECT_EQ(separator("a,b;c\n1,2;3\n"), ',');        // a tie
+  EXPECT_EQ(separator("alone\n1\n"), ',');
+  EXPECT_EQ(separator("a;b\n1;2\n3;4;5\n6;7\n"), ';');  // a ragged row does not change it
+  std::string wide = "c0";                              // a header that is longer than the sample
+  std::string row = "0";
+  for (int j = 1; j < 20000; ++j) {
+    wide += fmt::format(";c{}", j);
+    row += fmt::format(";{}", j);
+  }
+  EXPECT_EQ(separator(wide + "\n" + row + "\n"), ';');
+}
+
+TEST(CsvReader, SeparatorsByName) {
+  EXPECT_EQ(separator_of("tab"), '\t');
+  EXPECT_EQ(separator_of("\\t"), '\t');
+  EXPECT_EQ(separator_of("semicolon"), ';');
+  EXPECT_EQ(separator_of("space"), ' ');
+  EXPECT_EQ(separator_of(":"), ':');
+  for (const char* bad :
+       {"", ";;", "e", "7", "\"", "#", "-", ".", "\n", "\x1b", "tabs", "\xC3\xA9"})
+    expect_contains(message_of<InvalidArgument>([&] { separator_of(bad); }),
+                    {"`delimiter`", "cannot separate fields", "semicolon"});
+}
+
+TEST(CsvReader, CommentsStandAboveTheHeaderOnly) {
+  auto reader = csv("# one\n# two\ncolour,y\n#ff0000,1\n#00ff00,2\n");
+  EXPECT_EQ(reader.info().comment_lines, 2);
+  reader.select({.numeric = {1}, .text = {0}, .hint = {}});
+  CsvBlock block;
+  ASSERT_TRUE(reader.next(block, 10));
+  EXPECT_EQ(block.text[0], (std::vector<std::string>{"#ff0000", "#00ff00"}));
+  EXPECT_TRUE(std::isnan(read_all(csv("a,b\n#N/A,1\n")).values[0]));
+  EXPECT_EQ(read_all(csv("1,2\n#N/A,4\n")).info.rows, 2);  // without a header, too
+  const auto message = [](const std::string& text) {
+    return message_of([&] { read_all(csv(text)); });
+  };
+  expect_contains(message("a,b\n1,2\n# late\n"),
+                  {"line 3 has 1 field, the header has 2", "only above the header"});
+  expect_contains(message("a,b\n1,2\n# x,3\n"), {"'# x' is not a number", "above the header"});
+}
+
+TEST(CsvReader, RowsAsTheyStandInTheFile) {
+  auto reader = csv("# c\r\n\r\na,b\r\n \"1\n,\" , 5\" x\r\n\r\n#3,4", {.buffer_bytes = 8});
+  EXPECT_EQ(reader.header_text(), "a,b\r\n");
+  std::string_view row;
+  ASSERT_TRUE(reader.next_text(row));
+  EXPECT_EQ(row, " \"1\n,\" , 5\" x\r\n");
+  ASSERT_TRUE(reader.next_text(row));
+  EXPECT_EQ(row, "#3,4");
+  EXPECT_FALSE(reader.next_text(row));
+  EXPECT_EQ(reader.info().rows, 2);
+  auto plain = csv("1,2\n3\n");
+  EXPECT_EQ(plain.header_text(), "");
+  ASSERT_TRUE(plain.next_text(row));
+  expect_contains(message_of([&] { plain.next_text(row); }), {"line 2 has 1 field"});
+}
+
+TEST(CsvReader, ARowTakesAPartOfTheMemoryOnly) {
+  const std::string text = "a,b\n1,\"" + std::string(std::size_t{3} << 20, 'z') + "\"\n";
+  const auto limit = [&](std::uint64_t memory) {
+    auto reader = csv(text, {.memory = memory});
+    reader.select({.numeric = {0}, .text = {1}, .hint = {}});
+    CsvBlock block;
+    reader.next(block, 1);
+    return block.text[0][0].size();
+  };
+  EXPECT_EQ(limit(std::uint64_t{80} << 20), std::size_t{3} << 20);
+  expect_contains(message_of<DoesNotFit>([&] { limit(std::uint64_t{50} << 20); }),
+                  {"line 2", "longer than 1.25 MiB", "memory of 50.00 MiB", "`memory`"});
+}
+
+TEST(CsvReader, ABlockHoldsSomeTextOnly) {
+  std::string text = "t,y\n";
+  for (int i = 0; i < 8; ++i) text += std::string(std::size_t{5} << 20, 'q') + ",1\n";
+  auto reader = csv(text);
+  reader.select({.numeric = {1}, .text = {0}, .hint = {}});
+  CsvBlock block;
+  Index rows = 0;
+  while (reader.next(block, 1000)) {
+    EXPECT_LE(block.rows, 4);
+    rows += block.rows;
+  }
+  EXPECT_EQ(rows, 8);
+}
+
 TEST(CsvReader, NumbersInTheFirstRowMeanNoHeader) {
   auto reader = csv("1,2,NA\n4,5,6\n");
   EXPECT_EQ(reader.header(), (std::vector<std::string>{"x1", "x2", "y"}));
@@ -119,7 +211,7 @@ std::string failure(const std::string& text, CsvOptions options = {}) {
 }
 
 TEST(CsvReader, ErrorsNameFileLineAndColumn) {
-  expect_contains(failure("a,b,c,d,e\n1,2,3,4,5\n# x\n1,2,3,4\n"),
+  expect_contains(failure("a,b,c,d,e\n1,2,3,4,5\n\n1,2,3,4\n"),
                   {"test.csv", "line 4 has 4 fields, the header has 5"});
   expect_contains(failure("a,b\n1,2,3\n"), {"line 2 has 3 fields, the header has 2"});
   expect_contains(failure("1,2\n1\n"), {"line 2 has 1 field, the first row has 2"});
@@ -145,7 +237,7 @@ TEST(CsvReader, BadHeadersAreNamed) {
 TEST(CsvReader, EmptyFiles) {
   for (const char* text : {"", "\n\n", "# only this\n", "\xEF\xBB\xBF"})
     expect_contains(failure(text), {"test.csv", "empty"});
-  for (const char* text : {"a,b", "a,b\n", "a,b\n# c\n\n"})
+  for (const char* text : {"a,b", "a,b\n", "# c\na,b\n\n"})
     expect_contains(failure(text), {"test.csv", "no row of data"});
 }
 
@@ -212,10 +304,10 @@ TEST(CsvReader, BlockAndBufferSizesDoNotChangeTheResult) {
   Rng rng(5);
   for (int i = 0; i < 60; ++i) {
     text += fmt::format("{},\"{}\",,\"x\"\"{}\r\n,y\"\r\n", rng.normal(), rng.normal(), i);
-    if (i % 7 == 0) text += "#comment, \"\r\n   \r\n";
+    if (i % 7 == 0) text += "   \r\n";
   }
   const auto read = [&](std::size_t buffer, Index rows) {
-    auto reader = csv(text, {.buffer_bytes = buffer});
+    auto reader = csv(text, {.separator = ',', .buffer_bytes = buffer});
     reader.select({.numeric = {1, 0}, .text = {3}, .hint = {}});
     std::pair<std::vector<double>, std::string> all;
     CsvBlock block;

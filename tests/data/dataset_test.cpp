@@ -140,13 +140,14 @@ TEST(Dataset, UselessDataIsRefusedWithTheReason) {
   expect_contains(failure("a,y\n1,u\n2,u\n", {.categorical = {"y"}}),
                   {"target 'y' has the same value 'u'"});
   expect_contains(failure("a,b,y\n1,2,1\n1,2,2\n"), {"same inputs", "'a', 'b'"});
-  expect_contains(failure("a\n1\n2\n"), {"one column only, 'a'", "semicolons or tabs"});
+  expect_contains(failure("a\n1\n2\n"),
+                  {"one column only, 'a'", "semicolons, tabs or bars", "`delimiter`"});
   expect_contains(failure("a,y\n1,2\n1e301,3\n"), {"line 3, column 'a'", "too large"});
 }
 
 TEST(Dataset, TextColumnsAreRefusedWithTheWayOut) {
   expect_contains(failure("a,city,y\n1,Rome,2\n"), {"line 2, column 'city': 'Rome' is not a number",
-                                                    "`categorical=city`", "`inputs`"});
+                                                    "`categorical=city`", "`exclude=city`"});
 }
 
 TEST(Dataset, WrongOptionsAreNamed) {

@@ -2,13 +2,46 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <thread>
 
 #include "mercer/core/error.hpp"
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
 namespace row_source_test {
+
+TEST(CsvRows, AllRowsStayInsideTheMemory) {
+  const testing::TemporaryFolder folder;
+  std::string text = "a,y\n";
+  for (int i = 0; i < 200000; ++i) text += "1,2\n3,4\n";
+  const auto path = folder.write("d.csv", text);
+  Schema schema;
+  schema.inputs = {{"a", false}};
+  schema.target = "y";
+  const auto rows_in = [&](std::uint64_t memory) {
+    CsvRows rows(path, schema, {.csv = {.memory = memory}});
+    return rows.all().rows();
+  };
+  EXPECT_EQ(rows_in(std::uint64_t{120} << 20), 400000);
+  testing::expect_contains(
+      testing::message_of<DoesNotFit>([&] { rows_in(std::uint64_t{60} << 20); }),
+      {"d.csv", "already fill the memory of 60.00 MiB", "`memory`"});
+}
+
+TEST(CsvRows, APipeWithANameIsReadOnce) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("pipe");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(path) << "a,y\n1,2\n3,4\n"; });
+  CsvRows rows(path, DataOptions{});
+  EXPECT_EQ(rows.dataset().size(), 2);
+  writer.join();
+  testing::expect_contains(testing::message_of<InvalidArgument>([&] { rows.dataset(); }),
+                           {"pipe", "second time"});
+}
 
 // 1,000 rows with a category and a missing target now and then.
 std::string colour_table(Index rows) {

@@ -2,8 +2,68 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/data/files.hpp"
+
 namespace mercer::data {
 namespace text_test {
+
+TEST(Text, NothingSteersATerminal) {
+  EXPECT_EQ(printable("\x1b[31mred\x7f\a"), "\\x1b[31mred\\x7f\\x07");
+  EXPECT_EQ(printable("a\nb\tc\rd"), "a\\x0ab\\x09c\\x0dd");
+  EXPECT_EQ(printable("a\nb\tc\rd", Plain::lines), "a\nb\tc\\x0dd");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "1m \x9B"
+                      "2m"),
+            "\\x9b1m \\x9b2m");  // CSI in UTF-8 and in eight bits
+  EXPECT_EQ(printable("\xE2\x80\xAE"
+                      "abc\xE2\x81\xA6"),
+            "\\u202eabc\\u2066");
+  EXPECT_EQ(printable("\x7f\xC2\x9B\n", Plain::json), "\\u007f\\u009b\n");
+  const std::string letters =
+      "stra\xC3\x9F"
+      "e \xE6\x97\xA5 \xF0\x9F\x98\x80 \xC2\xB0";
+  EXPECT_EQ(printable(letters), letters);
+  EXPECT_EQ(shown("\xC2\x9B"
+                  "1m"),
+            "'\\x9b1m'");
+}
+
+TEST(Text, NamesAsOptionsTakeThem) {
+  EXPECT_EQ(joined_names({"a", "b c"}), "a,b c");
+  EXPECT_EQ(joined_names({"a,b", "c"}), "\"a,b\",c");
+  EXPECT_EQ(joined_names({"\"q\""}), "\"\"\"q\"\"\"");
+}
+
+TEST(Text, DatesAreDaysSince1970) {
+  EXPECT_EQ(parse_date("1970-01-01"), 0);
+  EXPECT_EQ(parse_date("1970/01/02"), 1);
+  EXPECT_EQ(parse_date("1969-12-31"), -1);
+  EXPECT_EQ(parse_date(" 2000-02-29 "), 11016);  // date -d 2000-02-29 +%s / 86400
+  EXPECT_EQ(parse_date("2010-05-31"), 14760);
+  EXPECT_EQ(parse_date("1600-03-01"), -135080);
+  EXPECT_EQ(parse_date("1970-01-01T12:00"), 0.5);
+  EXPECT_EQ(parse_date("1970-01-01 12:00:00Z"), 0.5);
+  EXPECT_EQ(parse_date("1970-01-01T12:00:00.5"), 43200.5 / 86400);
+  EXPECT_EQ(parse_date("1970-01-01T12:00+06:00"), 0.25);
+  EXPECT_EQ(parse_date("1970-01-01T12:00-0600"), 0.75);
+  for (const char* bad : {"", "2010", "2010-13-01", "2010-02-30", "1900-02-29", "2010-05-31T",
+                          "2010-05-31T24:00", "2010-05-31T12:60", "2010-05-31 12:30:60",
+                          "2010-05-31x", "2010-05/31", "20100531", "2010-05", "31-05-2010",
+                          "05/06/2010", "2010-00-01", "2010-01-00", "2010-05-31T12:30+25:00"})
+    EXPECT_FALSE(parse_date(bad)) << bad;
+  EXPECT_TRUE(is_ambiguous_date("05/06/2010"));
+  EXPECT_TRUE(is_ambiguous_date("31.12.10"));
+  EXPECT_FALSE(is_ambiguous_date("2010-05-31"));
+  testing::expect_contains(date_advice("05/06/2010"), {"'05/06/2010'", "year first", "2010-05-31"});
+  testing::expect_contains(date_advice("soon"), {"'soon' is not a date", "2010/05/31"});
+}
+
+TEST(Text, NamesThatReadLikeNumbersOfRows) {
+  for (const char* name : {"id", "ID", "row_id", "Index", "No", "case_nr", "Unnamed: 0"})
+    EXPECT_TRUE(reads_like_id(name)) << name;
+  for (const char* name : {"t", "day", "age", "number_of_rooms", "year"})
+    EXPECT_FALSE(reads_like_id(name)) << name;
+}
 
 Cell kind(std::string_view text) {
   double value = 0;

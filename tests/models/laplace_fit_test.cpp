@@ -100,7 +100,15 @@ TEST(Classes, NumbersThatAreNoneAreRefused) {
   y = Vector::LinSpaced(300, 0, 299);  // integers, but three hundred of them
   EXPECT_THROW(find_classes(data::make_dataset(x, y)), DataError);
   EXPECT_FALSE(looks_like_classes(data::make_dataset(x, y)));
-  EXPECT_TRUE(looks_like_classes(class_data(100, 3)));
+  EXPECT_TRUE(looks_like_classes(class_data(100, 2)));
+}
+
+TEST(Classes, RatingsAreNumbersUnlessAskedFor) {
+  const auto data = class_data(100, 3);
+  EXPECT_FALSE(looks_like_classes(data));
+  EXPECT_EQ(few_integers(data).size(), 3U);
+  EXPECT_TRUE(few_integers(class_data(100, 2)).empty());
+  EXPECT_TRUE(few_integers(class_data(14, 3)).empty());  // fewer than five rows each
 }
 
 TEST(ClassScores, AreThoseOfAHandCount) {
