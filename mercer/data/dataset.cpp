@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "mercer/core/checksum.hpp"
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/data/column_choice.hpp"
 #include "mercer/data/equal_rows.hpp"
@@ -52,7 +53,7 @@ std::vector<std::string> messages_of(const Dataset& data) {
     out.push_back("the logarithm of the target is learned; predictions are of the target itself");
   if (data.duplicate_inputs > 0)
     out.push_back(fmt::format("{} of {} rows have the inputs of an earlier row",
-                              data.duplicate_inputs, data.size()));
+                              count_text(data.duplicate_inputs), count_text(data.size())));
   return out;
 }
 

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "mercer/core/count_text.hpp"
+
 namespace mercer::data {
 namespace {
 
@@ -288,7 +290,7 @@ std::string joined_names(const std::vector<std::string>& names) {
 }
 
 std::string plural(std::int64_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
 }
 
 bool reads_like_id(std::string_view name) {
