@@ -61,6 +61,17 @@ void tell_unconverged(const studies::CvResult& result, bool gaussian, const Cons
         plural(count, "fold"), solve_advice(first->system, gaussian, first->stop)));
 }
 
+// Of the model of all rows, or of the first fold: the others differ little.
+void tell_scales(const studies::CvResult& result, const data::Schema& schema,
+                 const Console& console) {
+  std::string text;
+  if (result.all_rows)
+    text = unequal_scales(result.all_rows->model.problem, result.all_rows->model.scaling, schema);
+  else if (!result.folds.empty())
+    text = unequal_scales(*result.folds[0].problem, result.folds[0].scaling, schema);
+  if (!text.empty()) console.note(text);
+}
+
 // Said once of all folds, however many have it.
 void tell_folds(const studies::CvResult& result, bool gaussian, const Console& console) {
   std::map<std::string, Index> warnings;
@@ -111,6 +122,7 @@ int run_cv(const Words& words) {
   });
   clear_progress_line();
   tell_folds(result, fit.fit.likelihood == "gaussian", console);
+  tell_scales(result, data.schema, console);
   if (!command.output.empty() && result.rows_done > 0) write_predictions(command, data, result);
   if (fit.run.json)
     print_json(cv_json(command, arguments, data, result));

@@ -108,8 +108,9 @@ int run_evaluate(const Words& words) {
   planning::check(options.variance);
   const Console console("evaluate", run.quiet);
   auto model = load_model(model_path);
-  explain_factorisations(model.problem.gaussian(),
-                         [&] { evaluate(command, std::move(model), console); });
+  explain_factorisations(
+      model.problem.gaussian(), [&] { evaluate(command, std::move(model), console); },
+      "a fit with ");
   return exit_ok;
 }
 

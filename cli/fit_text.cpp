@@ -218,7 +218,9 @@ void tell_outcome(const FitCommand& command, const Arguments& arguments, const F
         plural(result.merged_rows, "row")));
   else if (result.model.problem.gaussian() && run.data.duplicate_inputs > 0 && command.fit.merge)
     console.note("rows with the same inputs are not merged where noise variances are given");
-  if (const auto text = unequal_scales(result.model); !text.empty()) console.note(text);
+  const auto& model = result.model;
+  if (const auto text = unequal_scales(model.problem, model.scaling, model.schema); !text.empty())
+    console.note(text);
   if (const auto names = trend_left_out(result.model); !names.empty())
     console.note(fmt::format(
         "the linear trend does without {}: on these rows the constant and the other inputs say the "

@@ -124,15 +124,16 @@ std::string hyperparameters_text(const inference::Problem& problem, const data::
   return text;
 }
 
-std::string unequal_scales(const models::KernelMachine& model) {
+std::string unequal_scales(const inference::Problem& problem, const data::Scaling& scaling,
+                           const data::Schema& schema) {
   // Encoded inputs that are numbers; the 0/1 inputs of a category have no unit.
   std::vector<bool> numeric;
-  for (const auto& column : model.schema.inputs) {
+  for (const auto& column : schema.inputs) {
     numeric.push_back(!column.categorical);
     numeric.resize(numeric.size() + static_cast<std::size_t>(column.width()) - 1, false);
   }
-  const auto names = model.schema.encoded_names();
-  for (const auto& leaf : models::original(model.problem, model.scaling).leaves) {
+  const auto names = schema.encoded_names();
+  for (const auto& leaf : models::original(problem, scaling).leaves) {
     if (!leaf.periods.empty()) continue;
     for (const Index group : leaf.shared) {
       std::vector<std::size_t> members;

@@ -23,7 +23,8 @@ std::string likelihood_text(const models::KernelMachine& model);
 std::string hyperparameters_text(const inference::Problem& problem, const data::Scaling& scaling,
                                  const data::Schema& schema);
 /// A sentence when inputs share a lengthscale that is not one number in their units; else nothing.
-std::string unequal_scales(const models::KernelMachine& model);
+std::string unequal_scales(const inference::Problem& problem, const data::Scaling& scaling,
+                           const data::Schema& schema);
 /// Names of the inputs that a linear trend does without, because others say the same.
 std::vector<std::string> trend_left_out(const models::KernelMachine& model);
 /// Why such a model has no bound of its latent mean.
@@ -36,18 +37,18 @@ std::string certificate_text(const models::KernelMachine& model);
 std::string solve_advice(const inference::SystemChoice& system, bool gaussian, StopReason stop);
 
 /// Runs `body`; what mends a factorisation that fails in it is said for likelihoods without
-/// --noise.
+/// --noise. `a_fit_with`: where the verb takes the values of a model, which only a fit can change.
 template <class Body>
-auto explain_factorisations(bool gaussian, Body&& body) {
+auto explain_factorisations(bool gaussian, Body&& body, const char* a_fit_with = "") {
   try {
     return body();
   } catch (const NotPositiveDefinite& error) {
     if (gaussian) throw;
-    throw Failure(
-        exit_tolerance,
-        std::string(error.what()) +
-            " (the latent function varies too much for double precision: a smaller "
-            "--signal-variance, a shorter --lengthscale or a rougher --kernel mend that)");
+    throw Failure(exit_tolerance,
+                  std::string(error.what()) +
+                      " (the latent function varies too much for double precision: " + a_fit_with +
+                      "a smaller --signal-variance, a shorter --lengthscale or a rougher --kernel "
+                      "mend that)");
   }
 }
 

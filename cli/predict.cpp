@@ -179,8 +179,9 @@ int run_predict(const Words& words) {
   check(command, arguments);
   const Console console("predict", command.run.quiet);
   auto model = load_model(command.model_path);
-  explain_factorisations(model.problem.gaussian(),
-                         [&] { execute(command, std::move(model), console); });
+  explain_factorisations(
+      model.problem.gaussian(), [&] { execute(command, std::move(model), console); },
+      "a fit with ");
   return exit_ok;
 }
 

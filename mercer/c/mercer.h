@@ -110,9 +110,9 @@ MERCER_C_API void mercer_predictor_free(mercer_predictor* predictor);
 /* Arrays of `rows` numbers to be filled; those that are NULL are not asked for. */
 typedef struct mercer_predictions {
   double* mean;        /* of the target */
-  double* sd_latent;   /* of the function */
+  double* sd_latent;   /* of the function; of exp(f) where the logarithm was learned */
   double* sd_obs;      /* of an observation: the function and its noise */
-  double* error_bound; /* |latent mean - exact latent mean| is at most this */
+  double* error_bound; /* |mean - exact mean| is at most this; not Gaussian: of the latent mean */
 } mercer_predictions;
 
 /* Predicts numbers. NaN stands for what the model cannot say: standard deviations with the option

@@ -68,8 +68,10 @@ void check_finite(const Matrix& a) {
       for (Index i = j; i < a.rows(); ++i)
         if (!std::isfinite(a(i, j)))
           throw InvalidArgument(fmt::format(
-              "Cholesky: the matrix holds {} at row {}, column {}; look for missing or huge values "
-              "in the data",
+              "Cholesky: the matrix holds {} at row {}, column {}, beyond double precision; look "
+              "for "
+              "huge values in the data and among the hyperparameters (`signal_variance`, `noise`, "
+              "`lengthscale`, numbers in `kernel`)",
               a(i, j), i, j));
     }
   });

@@ -228,11 +228,17 @@ void Predictor::Impl::add_log_normal(Predictions& out) const {
       out.quantiles(i, j) = y.at(z(options.quantiles[static_cast<std::size_t>(j)]));
   }
   out.samples = out.samples.array().exp();
-  check_range("the predicted mean", out.mean);
-  check_range("the error bound", out.mean_error_bound);
-  check_range("the predicted standard deviation", out.sd_obs);
-  check_range("a predicted quantile", out.quantiles);
-  check_range("a draw from the posterior", out.samples);
+  const auto finite = [](const auto& values, Index i) {
+    return values.size() == 0 || values.row(i).allFinite();
+  };
+  for (Index i = 0; i < m; ++i)
+    if (!finite(out.mean_error_bound, i) || !finite(out.sd_obs, i) || !finite(out.quantiles, i) ||
+        !finite(out.samples, i))
+      throw PredictionOverflow(
+          i, fmt::format("the target or its spread, exp of a logarithm of {:.3g} +- {:.3g}, is "
+                         "beyond double precision; `variance=none` gives the median, and a fit "
+                         "without `log_target` the mean",
+                         out.latent_mean(i, 0), log_sd(i)));
 }
 
 void Predictor::Impl::add_numbers(Predictions& out) const {

@@ -1,5 +1,7 @@
 #include "mercer/training/training.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "mercer/core/error.hpp"
@@ -101,9 +103,12 @@ Climbed climb_levels(Search& search, bool on_surrogate, double share) {
     best = search.climb(rows, best.theta, "learn", hint);
   }
   if (!std::isfinite(best.value))
-    throw Error(
-        "learning failed: the likelihood could not be evaluated at any start value; fix the "
-        "hyperparameters (`noise`, `lengthscale`) or scale the data");
+    throw ToleranceNotReached(fmt::format(
+        "learning cannot begin: at no start value is the {} a number in double precision; begin "
+        "with {}, or scale the data",
+        search.start().gaussian() ? "likelihood" : "evidence",
+        search.start().gaussian() ? "more `noise`, or another `lengthscale` or `signal_variance`"
+                                  : "a smaller `signal_variance` or another `lengthscale`"));
   if (rows.size() == search.all().size())
     search.warm = search.last_warm_start();
   else

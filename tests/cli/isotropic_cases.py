@@ -76,6 +76,10 @@ class IsotropicTest(CliCase):
             note = self.mercer(*words, "--kernel", kernel).stderr
             self.assertIn("standardised one by one is", note)
             self.assertIn("--isotropic x,y", note)
+        for folds in ("3", "loo"):
+            self.assertIn("--isotropic x,y", self.mercer(
+                "cv", "map.csv", "--inputs", "x,y", "--train", "none", "--kernel", "rbf:iso",
+                "--folds", folds).stderr)
         for quiet in (("--kernel", "rbf"), ("--kernel", "rbf:iso", "--isotropic", "x,y"),
                       ("--kernel", "rbf:iso", "--no-standardize")):
             self.assertNotIn("one by one", self.mercer(*words, *quiet).stderr)
@@ -197,6 +201,13 @@ class GivenValuesTest(CliCase):
             with self.subTest(words):
                 last = self.refused(2, "fit", "d.csv", *words, saying=words[0])
                 self.assertNotIn("bounds:", last)
+        # Values that are numbers, but whose matrix is not.
+        for words, code, saying in (
+                (("--signal-variance", 1e308, "--train", "none"), 2, "--signal-variance"),
+                (("--kernel", "1e308*rbf + 1e308*linear"), 2, "--kernel"),
+                (("--kernel", "rbf", "--lengthscale", 1e8, "--noise", 1e-300), 5, "more --noise")):
+            with self.subTest(words):
+                self.refused(code, "fit", "d.csv", *words, saying=saying)
         self.write("huge.csv", "x,y,z\n" + "".join(
             f"{(i % 5 - 2) * 1e200},{(i % 7) * 1e-200},{i % 3 + i / 9}\n" for i in range(30)))
         # Inputs of any size are learned from, and what cannot be is said without internals.

@@ -7,8 +7,8 @@ import json
 import math
 import os
 import stat
-import statistics
 import subprocess
+import zlib
 
 from harness import CliCase, read_csv, rows_of
 
@@ -253,238 +253,109 @@ class StreamedJsonTest(CliCase):
         self.assertIn("line 9002", done.stderr)
 
 
-class QuantilesTest(CliCase):
-    """--quantiles, against the distributions themselves."""
-
-    PROBABILITIES = (0.001, 0.025, 0.3, 0.5, 0.95, 0.9999)
-    NAMES = ("q001", "q025", "q30", "q50", "q95", "q9999")
-
-    def predicted(self, *words):
-        given = ",".join(str(p) for p in self.PROBABILITIES)
-        table = rows_of(self.mercer("predict", *words, "--quantiles", given).stdout)
-        self.assertEqual([name for name in table[0] if name.startswith("q")], list(self.NAMES))
-        return [{name: float(value) for name, value in row.items()} for row in table]
-
-    def fit(self, kind, *words):
-        """A model of this likelihood, drawn and fitted."""
-        self.generate("d.csv", "gp", "-n", 60, "-d", 2, "--likelihood", kind, "--seed", 5)
-        self.mercer("fit", "d.csv", "--likelihood", kind, "--train", "none", "-m", "m.mcr", *words)
-
-    def test_gaussian(self):
-        self.generate("d.csv", "friedman", "-n", 60, "-d", 5)
-        self.mercer("fit", "d.csv", "--train", "none", "-m", "m.mcr")
-        plain = rows_of(self.mercer("predict", "m.mcr", "d.csv").stdout)
-        for row, old in zip(self.predicted("m.mcr", "d.csv"), plain):
-            self.assertEqual(row["q95"], float(old["q95"]))
-            for name, p in zip(self.NAMES, self.PROBABILITIES):
-                exact = statistics.NormalDist(row["mean"], row["sd_obs"]).inv_cdf(p)
-                # Both quantiles of the normal are right to a few last digits.
-                self.assertAlmostEqual(row[name], exact, delta=1e-12 * (abs(row["mean"]) + row["sd_obs"]))
-        head = self.mercer("predict", "m.mcr", "d.csv", "--quantiles", "0.5").stdout.splitlines()[0]
-        self.assertEqual(head, "mean,sd_latent,sd_obs,q50,error_bound")
-        self.assertEqual(len(self.json("predict", "m.mcr", "d.csv", "--quantiles", "0.25,0.75")["q75"]), 60)
-
-    def average(self, row, value):
-        """Of a function of f over the belief about f: Simpson's rule over 9 standard deviations."""
-        mean, sd, n = row["latent_mean"], row["sd_latent"], 400
-        total = 0
-        for i in range(n + 1):
-            z = -9 + 18 * i / n
-            weight = 1 if i in (0, n) else 4 if i % 2 else 2
-            total += weight * math.exp(-z * z / 2) * value(mean + sd * z)
-        return total * 18 / n / 3 / math.sqrt(2 * math.pi)
-
-    def test_poisson(self):
-        self.fit("poisson")
-
-        def below(k, f):  # P(Y <= k | f)
-            rate, term, total = math.exp(f), math.exp(-math.exp(f)), 0
-            for i in range(k + 1):
-                total += term
-                term *= rate / (i + 1)
-            return total
-
-        for row in self.predicted("m.mcr", "d.csv")[::6]:
-            for name, p in zip(self.NAMES, self.PROBABILITIES):
-                k = int(row[name])
-                self.assertEqual(row[name], k)
-                self.assertGreaterEqual(self.average(row, lambda f: below(k, f)), p - 1e-9)
-                if k > 0:
-                    self.assertLess(self.average(row, lambda f: below(k - 1, f)), p + 1e-9)
-
-    def test_student_t(self):
-        self.fit("student-t:df=3", "--no-standardize")
-        record = self.json("info", "m.mcr")
-        scale = record["hyperparameters"]["standardised"]["parameters"]["scale"]
-
-        def cdf(t):  # of Student's t with three degrees of freedom
-            a = t / math.sqrt(3)
-            return 0.5 + (math.atan(a) + a / (1 + a * a)) / math.pi
-
-        for row in self.predicted("m.mcr", "d.csv")[::6]:
-            for name, p in zip(self.NAMES, self.PROBABILITIES):
-                # The density is at most 0.37 / scale, and the root is found to about 1e-10.
-                found = self.average(row, lambda f: cdf((row[name] - f) / scale))
-                self.assertAlmostEqual(found, p, delta=1e-7)
-
-    def test_counts_with_spread(self):
-        self.fit("negative-binomial")
-        for row in self.predicted("m.mcr", "d.csv"):
-            values = [row[name] for name in self.NAMES]
-            self.assertEqual(values, sorted(values))
-            self.assertEqual(values, [int(value) for value in values])
-
-    def test_refusals(self):
-        self.generate("d.csv", "friedman", "-n", 40, "-d", 5)
-        self.mercer("fit", "d.csv", "--train", "none", "-m", "m.mcr")
-        for text, words in (("0", "positive and below 1"), ("1", "positive and below 1"), ("0.5,0.5", "twice"),
-                            ("1e-9", "between"), ("half", "half")):
-            self.refused(2, "predict", "m.mcr", "d.csv", "--quantiles", text, saying=("quantiles", words))
-        self.refused(2, "predict", "m.mcr", "d.csv", "--quantiles", "0.5", "--no-variance", saying="standard deviations")
-        self.write("c.csv", "a,y\n" + "".join(f"{i},{'yes' if i > 9 else 'no'}\n" for i in range(20)))
-        self.mercer("fit", "c.csv", "--train", "none", "-m", "c.mcr")
-        self.refused(2, "predict", "c.mcr", "c.csv", "--quantiles", "0.5", saying="classes")
-
-
-class LogTargetTest(CliCase):
-    """fit --log-target: what is predicted of y is log-normal, with the normal of a fit to log y by hand."""
-
-    WORDS = ("--train", "none", "--kernel", "matern52", "--lengthscale", "1.5", "--noise", "0.1", "--mean", "linear",
-             "--seed", 4)
+class HostileOutputsTest(CliCase):
+    """Odd names, odd cells and odd places: each is written as it is or refused in one line."""
 
     def setUp(self):
         super().setUp()
-        random = [((i * 7919) % 1009) / 1009 for i in range(1, 241)]
-        rows = [(random[3 * i], random[3 * i + 1],
-                 math.exp(3 + 2 * math.sin(5 * random[3 * i]) + random[3 * i + 1] + 0.4 * (random[3 * i + 2] - 0.5)))
-                for i in range(80)]
-        self.targets = [y for _, _, y in rows[50:]]
-        self.table("train.csv", rows[:50])
-        self.table("test.csv", rows[50:])
-        self.table("log_train.csv", [(a, b, math.log(y)) for a, b, y in rows[:50]])
-        self.table("log_test.csv", [(a, b, math.log(y)) for a, b, y in rows[50:]])
-        self.mercer("fit", "train.csv", "--log-target", "-m", "m.mcr", *self.WORDS)
-        self.mercer("fit", "log_train.csv", "-m", "l.mcr", *self.WORDS)
+        self.write("t.csv", "a,b,y\n" + "".join(f"{i / 9},{i * i % 13},{1 + i % 7 + i / 50}\n" for i in range(40)))
+        self.mercer("fit", "t.csv", "--train", "none", "--task", "regression", "-m", "m.mcr")
 
-    def table(self, name, rows):
-        self.write(name, "a,b,price\n" + "".join(f"{a!r},{b!r},{y!r}\n" for a, b, y in rows))
+    def test_cells_come_back_as_they_were(self):
+        cells = ["plain", "", "0010", "1e5", "-", "?", "null", "NaN", "inf", "a,b", 'say "hi"', "two\nlines", "tab\there",
+                 " blanks ", "#hash", ";", "äöü €", "\u202ereversed", "=1+1", "'", '"', '""', ",", "\x1b[31mred\x1b[0m",
+                 "x" * 5000, "2024-02-30", "TRUE", "1,234.5", "0x1F", "𝄞"]
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer.writerow(["key", "a", "b"])
+        for i, cell in enumerate(cells):
+            writer.writerow([cell, i, i + 1])
+        self.write("d.csv", out.getvalue())
+        rows = rows_of(self.mercer("predict", "m.mcr", "d.csv", "--id", "key").stdout)
+        self.assertEqual([row["key"] for row in rows], cells)
+        record = json.loads(self.mercer("predict", "m.mcr", "d.csv", "--id", "key", "--json").stdout)
+        self.assertEqual(record["carried"]["key"], cells)
+        # What was written can be read again by mercer, too.
+        self.mercer("predict", "m.mcr", "d.csv", "--with-inputs", "-o", "p.csv")
+        again = rows_of(self.mercer("predict", "m.mcr", "p.csv", "--id", "key").stdout)
+        self.assertEqual([row["key"] for row in again], cells)
 
-    def columns(self, *words):
-        return read_csv(self.mercer("predict", *words).stdout)
+    def test_names_of_columns(self):
+        names = ["mean", "sd_obs", "q05", "error_bound", "input_q05", "n", "model", "seconds", "carried", "row", "label",
+                 "sample_1", "with, comma", 'with "quote"', "Größe", " "[:0] + "x y"]
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([*names, "a", "b"])
+        writer.writerow([*[f"v{i}" for i in range(len(names))], 1, 2])
+        self.write("d.csv", out.getvalue())
+        for words in (("--with-inputs",), ("--with-inputs", "--row-numbers"), ("--with-inputs", "--samples", 1)):
+            text = self.mercer("predict", "m.mcr", "d.csv", *words).stdout
+            head = next(csv.reader(io.StringIO(text)))
+            self.assertEqual(len(set(head)), len(head), head)
+            values = rows_of(text)[0]
+            self.assertEqual([value for value in values.values() if value and value.startswith("v")],
+                             [f"v{i}" for i in range(len(names))])
+            record = self.json("predict", "m.mcr", "d.csv", *words)
+            self.assertEqual(record["n"], 1)
+            self.assertEqual([record["carried"][name] for name in names], [[f"v{i}"] for i in range(len(names))])
 
-    def normals(self, *words):
-        """(mean, sd of f, sd of log y, bound) of every row, from the fit by hand."""
-        table = self.columns("l.mcr", "log_test.csv", *words)
-        return list(zip(table["mean"], table["sd_latent"], table["sd_obs"], table["error_bound"]))
+    def test_many_columns(self):
+        names = [f"c{i}" for i in range(3000)]
+        self.write("d.csv", ",".join(["a", "b", *names]) + "\n" + "".join(
+            ",".join(["1", "2", *[f"{i}:{j}" for j in range(3000)]]) + "\n" for i in range(40)))
+        rows = rows_of(self.mercer("predict", "m.mcr", "d.csv", "--with-inputs").stdout)
+        self.assertEqual((rows[39]["c2999"], rows[0]["c17"]), ("39:2999", "0:17"))
+        self.assertEqual(self.json("predict", "m.mcr", "d.csv", "--with-inputs")["carried"]["c2999"][39], "39:2999")
 
-    def test_predictions_are_those_of_the_log_normal(self):
-        table = self.columns("m.mcr", "test.csv", "--quantiles", "0.05,0.5,0.95")
-        sd_bound = self.json("predict", "l.mcr", "log_test.csv")["sd_error_bound"]
-        self.assertAlmostEqual(self.json("predict", "m.mcr", "test.csv")["sd_error_bound"] / sd_bound, 1, delta=0.5)
-        for i, (m, v, s, bound) in enumerate(self.normals()):
-            mean = math.exp(m + s * s / 2)
-            latent = math.exp(m + v * v / 2) * math.sqrt(math.expm1(v * v))
-            # The same sums in another order of the logarithms: some thousand last digits.
-            for name, exact in (("mean", mean), ("sd_obs", mean * math.sqrt(math.expm1(s * s))),
-                                ("sd_latent", latent), ("q50", math.exp(m)),
-                                ("q05", math.exp(m - 1.6448536269514722 * s)),
-                                ("q95", math.exp(m + 1.6448536269514722 * s))):
-                self.assertAlmostEqual(table[name][i] / exact, 1, delta=1e-9, msg=name)
-            # The errors of the logarithm and of its sd, carried over; they are rounding here, half as much again
-            # where sums have another order.
-            largest = mean * math.expm1(bound + sd_bound * (v + sd_bound / 2))
-            self.assertGreaterEqual(table["error_bound"][i], largest / 2)
-            self.assertLess(table["error_bound"][i], 2 * largest + 1e-13 * mean)
+    def test_places(self):
+        os.symlink("nowhere/p.csv", self.folder / "dangling")
+        os.symlink("loop", self.folder / "loop")
+        (self.folder / "folder").mkdir()
+        for name, words in (("dangling", "No such file"), ("loop", "symbolic links"), ("folder", "folder"),
+                            ("no/such/p.csv", "No such file"), ("m.mcr", "being read")):
+            self.refused(2, "predict", "m.mcr", "t.csv", "-o", name, saying=words)
+        os.symlink("/dev/null", self.folder / "null")
+        self.mercer("predict", "m.mcr", "t.csv", "-o", "null")
+        self.assertTrue((self.folder / "null").is_symlink())
+        # A link to the data is the data.
+        os.symlink("t.csv", self.folder / "link.csv")
+        self.refused(2, "predict", "m.mcr", "t.csv", "-o", "link.csv", saying="being read")
+        self.refused(2, "fit", "t.csv", "-m", "link.csv", saying="being read")
 
-    def test_the_bound_holds_for_a_solve_that_was_stopped_early(self):
-        exact = self.columns("m.mcr", "test.csv")
-        self.mercer("fit", "train.csv", "--log-target", "-m", "rough.mcr", *self.WORDS, "--solver", "cg",
-                    "--preconditioner", "none", "--tolerance", "1e-2")
-        rough = self.columns("rough.mcr", "test.csv")
-        errors = [abs(a - b) for a, b in zip(rough["mean"], exact["mean"])]
-        self.assertGreater(max(errors), 1e-6)
-        for error, bound, other in zip(errors, rough["error_bound"], exact["error_bound"]):
-            self.assertLessEqual(error, bound + other)
+    def test_a_temporary_folder_that_takes_nothing(self):
+        self.write("d.csv", "a,b,c\n" + f"1,2,{'x' * 1000}\n" * 40_000)
+        done = self.mercer("predict", "m.mcr", "d.csv", "--id", "c", "--json", "--variance", "none",
+                           env={**os.environ, "TMPDIR": "/proc"}, code=1)
+        self.assertNotIn("carried", done.stdout)
+        self.assertIn("/proc", done.stderr)
+        self.assertIn("--output", done.stderr)
 
-    def test_scores_are_of_the_target(self):
-        record = self.json("evaluate", "m.mcr", "test.csv")
-        normals = self.normals()
-        n = len(normals)
-        errors = [math.exp(m + s * s / 2) - y for (m, _, s, _), y in zip(normals, self.targets)]
-        self.assertAlmostEqual(record["rmse"], math.sqrt(sum(e * e for e in errors) / n), delta=1e-9 * record["rmse"])
-        self.assertAlmostEqual(record["mae"], sum(map(abs, errors)) / n, delta=1e-9 * record["mae"])
-        by_hand = self.json("evaluate", "l.mcr", "log_test.csv")
-        # The density of y is that of log y over y; the intervals are the same.
-        self.assertAlmostEqual(record["nll"], by_hand["nll"] + sum(map(math.log, self.targets)) / n, delta=1e-9)
-        self.assertEqual(record["coverage90"], by_hand["coverage90"])
-        self.assertEqual(record["coverage95"], by_hand["coverage95"])
-        self.assertAlmostEqual(record["crps"], self.crps(normals) / n, delta=1e-6 * record["crps"])
-        self.refused(2, "evaluate", "m.mcr", "test.csv", "--variance", "none", saying="variances")
+    def test_forged_models(self):
+        self.mercer("fit", "t.csv", "--train", "none", "--task", "regression", "--log-target", "-m", "log.mcr")
+        good = (self.folder / "log.mcr").read_bytes()
+        for old, new in ((b'"log_target":true', b'"log_target":1   '), (b'"gaussian"', b'"poisson" '),
+                         (b'"mean_only":false', b'"mean_only":true ')):
+            self.assertIn(old, good)
+            self.write("bad.mcr", self.resealed(good.replace(old, new)))
+            self.refused(6, "predict", "bad.mcr", "t.csv")
 
-    def crps(self, normals):
-        """By its definition: the integral of (F(t) - [t >= y])^2, substituted t = exp(u)."""
-        total = 0
-        for (m, _, s, _), y in zip(normals, self.targets):
-            w = (math.log(y) - m) / s
-            for low, high, above in ((-9, w, 0), (w, max(w, 9), 1)):
-                steps = 600
-                for i in range(steps + 1):  # Simpson's rule
-                    z = low + (high - low) * i / steps
-                    weight = 1 if i in (0, steps) else 4 if i % 2 else 2
-                    distance = 0.5 * math.erfc(z / math.sqrt(2) if above else -z / math.sqrt(2))
-                    total += weight * distance**2 * math.exp(m + s * z) * s * (high - low) / steps / 3
-        return total
+    def resealed(self, data):
+        """The same file with the checksum of its header made right (docs/model-file.md)."""
+        end = 32 + int.from_bytes(data[24:32], "little")
+        return data[:12] + zlib.crc32(data[16:end]).to_bytes(4, "little") + data[16:]
 
-    def test_draws_and_predictions_without_variances(self):
-        ours = self.columns("m.mcr", "test.csv", "--samples", 3)
-        by_hand = self.columns("l.mcr", "log_test.csv", "--samples", 3)
-        for name in ("sample_1", "sample_3"):
-            for a, b in zip(ours[name], by_hand[name]):
-                self.assertAlmostEqual(a / math.exp(b), 1, delta=1e-8)
-        table = self.columns("m.mcr", "test.csv", "--no-variance")
-        self.assertEqual(list(table), ["median", "error_bound"])
-        for a, (m, _, _, _) in zip(table["median"], self.normals()):
-            self.assertAlmostEqual(a / math.exp(m), 1, delta=1e-9)
-
-    def test_it_is_said_and_kept(self):
-        done = self.mercer("fit", "train.csv", "--log-target", "-m", "n.mcr", *self.WORDS)
-        self.assertIn("the logarithm of the target is learned", done.stdout)
-        self.assertIn("(units of log price)", done.stdout)
-        text = self.mercer("info", "m.mcr").stdout
-        self.assertIn("price, learned as its logarithm", text)
-        self.assertIn("(units of log price)", text)
-        record = self.json("info", "m.mcr")
-        self.assertIs(record["log_target"], True)
-        self.assertEqual(record["certificate"]["of"], "the mean of log price")
-        self.assertIs(self.json("info", "l.mcr")["log_target"], False)
-        again = self.json("fit", "train.csv", "--log-target", "-m", "n.mcr", *self.WORDS)
-        self.assertIs(again["options"]["log_target"], True)
-        for verb in ("solve", "plan"):
-            self.assertIs(self.json(verb, "train.csv", "--log-target")["data"]["log_target"], True)
-        # A solve is that of the logarithms.
-        self.assertAlmostEqual(self.json("solve", "train.csv", "--log-target")["mean_error_bound"],
-                               self.json("solve", "log_train.csv")["mean_error_bound"], delta=1e-9)
-
-    def test_learning_is_that_of_the_logarithm(self):
-        words = ("--restarts", 0, "--test-fraction", 0.2)
-        ours = self.json("fit", "train.csv", "--log-target", "-m", "n.mcr", *words)
-        by_hand = self.json("fit", "log_train.csv", "-m", "o.mcr", *words)
-        self.assertAlmostEqual(ours["log_marginal_likelihood"]["value"], by_hand["log_marginal_likelihood"]["value"],
-                               delta=1e-6)
-        self.assertGreater(ours["evaluation"]["rmse"], by_hand["evaluation"]["rmse"])
-
-    def test_refusals(self):
-        self.write("zero.csv", "a,y\n1,2\n2,0\n3,4\n")
-        self.refused(3, "fit", "zero.csv", "--log-target", saying=("line 3, column 'y'", "--log-target", "positive"))
-        self.table("bad.csv", [(0.1, 0.2, 3.0), (0.3, 0.4, -1.0)])
-        self.refused(3, "evaluate", "m.mcr", "bad.csv", saying=("line 3, column 'price'", "positive"))
-        self.write("text.csv", "a,y\n1,no\n2,yes\n3,no\n")
-        self.refused(3, "fit", "text.csv", "--log-target", saying=("holds text", "--log-target"))
-        for words in (("--likelihood", "student-t"), ("--likelihood", "poisson"), ("--task", "classification")):
-            self.refused(2, "fit", "train.csv", "--log-target", *words, saying="--log-target")
-        self.refused(2, "fit", "train.csv", "--log-target", "--method", "krr", saying=("--log-target", "variances"))
-        self.write("noise.csv", "a,e,y\n1,0.1,2\n2,0.2,3\n3,0.1,4\n")
-        self.refused(2, "fit", "noise.csv", "--log-target", "--noise-column", "e", saying=("--noise-column", "--log-target"))
-        # Ratings are numbers when their logarithm is asked for.
-        self.write("stars.csv", "a,y\n" + "".join(f"{i},{i % 4 + 1}\n" for i in range(40)))
-        self.assertEqual(self.json("fit", "stars.csv", "--log-target", "--train", "none", "-m", "s.mcr")["task"], "regression")
+    def test_targets_and_their_logarithms(self):
+        for name, targets, code in (("tiny", (5e-324, 1e-300, 1e-10), 0), ("huge", (1e300, 1e10, 1), 0),
+                                    ("negative zero", (-0.0, 1, 2), 3), ("zero", (0, 1, 2), 3), ("constant", (2, 2, 2), 3),
+                                    ("close", (1, 1 + 2**-52, 1), 0), ("below", (3, -1e-300, 2), 3)):
+            with self.subTest(name):
+                self.write("d.csv", "a,y\n" + "".join(f"{i},{targets[i % 3]!r}\n" for i in range(12)))
+                done = self.mercer("fit", "d.csv", "--log-target", "--train", "none", "-m", "d.mcr", code=None)
+                self.assertIn(done.returncode, (code, 5) if code == 0 else (code,), done.stderr)
+                if done.returncode == 0 and name in ("tiny", "huge"):  # the mean is beyond all numbers
+                    self.refused(3, "predict", "d.mcr", "d.csv", saying=("line 2", "logarithm", "--variance none"))
+                    self.mercer("predict", "d.mcr", "d.csv", "--variance", "none")
+                elif done.returncode == 0:
+                    values = read_csv(self.mercer("predict", "d.mcr", "d.csv").stdout)
+                    for column in values.values():
+                        self.assertTrue(all(math.isfinite(v) and v >= 0 for v in column))
