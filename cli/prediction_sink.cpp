@@ -23,7 +23,9 @@ std::string json_number(double value) {
   return text;
 }
 
-std::string json_text(const std::string& text) { return Json(text).dump(); }
+std::string json_text(const std::string& text) {
+  return data::printable(Json(text).dump(), data::Plain::json);
+}
 
 // Names under which columns of DATA are written beside those of predictions.
 std::vector<std::string> output_names(const std::vector<std::string>& carried,

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -30,6 +31,28 @@ def start(*words, cwd=None, stdin=None):
     command = [os.environ["MERCER_PROGRAM"], *map(str, words)]
     return subprocess.Popen(command, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True)
+
+
+# Linux counts what a process was before it became another program into its peak memory, and the tests may be large: a
+# small process starts the program and writes its exit code and its peak in bytes to a file.
+_WATCH = """import os, sys
+pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(pid, 0)
+with open(sys.argv[1], "w") as file:
+    file.write(f"{os.waitstatus_to_exitcode(status)} {1024 * usage.ru_maxrss}")
+"""
+
+
+def watched(report, *words):
+    """The command that runs the program and reports on it in this file."""
+    return [sys.executable, "-S", "-c", _WATCH, str(report), os.environ["MERCER_PROGRAM"], *map(str, words)]
+
+
+def read_report(report):
+    """(exit code, peak resident bytes)"""
+    code, peak = Path(report).read_text().split()
+    os.remove(report)
+    return int(code), int(peak)
 
 
 def read_csv(text):

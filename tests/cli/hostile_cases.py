@@ -12,7 +12,7 @@ import re
 import subprocess
 import tempfile
 
-from harness import CliCase, run
+from harness import CliCase, read_report, run, watched
 
 FINE = {0, 2, 3, 4, 5, 6}
 FOREIGN = ("exception", "std::", "Eigen", "CLI11", "CLI::", "nlohmann", "fmt::", "terminate", "Assertion", "bad_alloc",
@@ -46,15 +46,14 @@ class HostileCase(CliCase):
         with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             text.write(stdin or b"")
             text.seek(0)
-            process = subprocess.Popen([os.environ["MERCER_PROGRAM"], *map(str, words)], cwd=self.folder, stdin=text, stdout=out,
-                                       stderr=err)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
+            report = self.folder / "report"
+            subprocess.run(watched(report, *words), cwd=self.folder, stdin=text, stdout=out, stderr=err, check=True)
+            code, peak = read_report(report)
             texts = []
             for file in (out, err):
                 file.seek(0)
                 texts.append(file.read().decode("utf-8", "replace"))
-        return process.returncode, *texts, usage.ru_maxrss / 1024
+        return code, *texts, peak / 2**20
 
 
 def table(rows, header="a,b,y"):
@@ -242,5 +241,5 @@ class NamesTest(HostileCase):
             with self.subTest(column=name):
                 self.write("x.csv", f'"{name}",b,y\n' + "".join(f"{a},{b},{y}\n" for a, b, y in ordinary()))
                 self.ends_well("fit", "x.csv", *QUICK, "-m", "x.mcr")
-                self.ends_well("predict", "x.mcr", "x.csv", "--quiet", "--with-inputs")
+                self.ends_well("predict", "x.mcr", "x.csv", "--quiet", "--with-inputs", "-o", "p.csv")  # names as they are
                 self.ends_well("info", "x.mcr")

@@ -7,14 +7,13 @@ that steers a terminal.
 import gzip
 import json
 import math
-import os
 import random
 import re
 import shlex
 import subprocess
 import threading
 
-from harness import TIMEOUT, CliCase, rows_of
+from harness import TIMEOUT, CliCase, read_report, rows_of, watched
 
 # What a terminal may be sent: letters, line ends and tabs.
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -297,7 +296,8 @@ class ReadingMemoryTest(CliCase):
 
     def peak(self, *words, rows=None):
         """(exit code, peak resident bytes, what was said); `rows` are written to standard input for ever."""
-        process = subprocess.Popen([os.environ["MERCER_PROGRAM"], *words], cwd=self.folder, stdout=subprocess.DEVNULL,
+        report = self.folder / "report"
+        process = subprocess.Popen(watched(report, *words), cwd=self.folder, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, stdin=subprocess.PIPE if rows else subprocess.DEVNULL)
 
         def feed():
@@ -312,8 +312,7 @@ class ReadingMemoryTest(CliCase):
         alarm = threading.Timer(TIMEOUT, process.kill)
         alarm.start()
         said = process.stderr.read().decode()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        process.wait(TIMEOUT)
         alarm.cancel()
         process.stderr.close()
         if rows:
@@ -321,7 +320,8 @@ class ReadingMemoryTest(CliCase):
                 process.stdin.close()
             except OSError:  # what was left over has no reader
                 pass
-        return process.returncode, usage.ru_maxrss * 1024, said
+        code, peak = read_report(report)
+        return code, peak, said
 
     def verbs(self, path):
         options = ("--memory", "100M")
