@@ -62,6 +62,7 @@ class Display {
       : name_(std::move(name)), bar_(terminal()), colour_(!set_in_environment("NO_COLOR")) {}
 
   void show(const Progress& progress) {
+    if (progress.stage.empty()) return;  // nothing was begun yet
     // All of learning is one stage to whoever waits, with one clock: its fraction is of all of it.
     const bool fresh = progress.stage != stage_ && !(learns(stage_) && learns(progress.stage));
     if (fresh) stage_time_ = Timer();

@@ -116,6 +116,8 @@ int run_cv(const Words& words) {
   tell_config(arguments, console);
   const auto data = read(fit.data, console, fit.fit.method);
   settle_likelihood(fit, arguments, data, console);
+  if (data.cells_filled > 0)
+    console.note("missing cells are filled from all rows, before the folds are made");
   command.options.fit = fit.fit;
   const auto result = explain_factorisations(fit.fit.likelihood == "gaussian", [&] {
     return studies::cross_validate(data, command.options, console.progress());

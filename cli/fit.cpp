@@ -205,9 +205,9 @@ int run_fit(const Words& words) {
   const Console console("fit", command.run.quiet);
   tell_config(arguments, console);
   const auto replaced = replaced_model_note("--model", command.model_path);
-  if (!replaced.empty()) console.note(replaced);
   auto data = read(command.data, command.fit.method);
   settle_likelihood(command, arguments, data, console);
+  if (!replaced.empty()) console.note(replaced);
   const FitRun run = explain_factorisations(command.fit.likelihood == "gaussian", [&] {
     return name_checkpoint(command.fit.train.checkpoint,
                            [&] { return execute(command, std::move(data), console); });

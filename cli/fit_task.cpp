@@ -2,6 +2,8 @@
 // classes or another likelihood, and which options go with that.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cli/exit_code.hpp"
 #include "cli/fit_command.hpp"
 #include "cli/suggest.hpp"
@@ -12,6 +14,9 @@
 
 namespace mercer::cli {
 namespace {
+
+constexpr Index kLeastSkewedRows = 30;
+constexpr double kSkewed = 1.5;
 
 void refuse_regression_options(const FitCommand& command, const Arguments& arguments) {
   refuse_gaussian_options(arguments,
@@ -126,6 +131,29 @@ void settle_task(FitCommand& command, const Arguments& arguments) {
   command.data.options.text_anywhere = command.classifies();
 }
 
+namespace {
+
+double skewness(ConstVectorView y) {
+  const double mean = y.mean();
+  const Vector centred = y.array() - mean;
+  const double variance = centred.squaredNorm() / static_cast<double>(y.size());
+  return centred.array().cube().mean() / std::pow(variance, 1.5);
+}
+
+// A long tail upwards that the logarithm takes away: prices, concentrations, times.
+void suggest_logarithm(const data::Dataset& data, const Console& console) {
+  const auto& y = data.target;
+  if (y.size() < kLeastSkewedRows || !(y.minCoeff() > 0) || data.schema.log_target) return;
+  const double as_it_is = skewness(y), of_logarithm = skewness(y.array().log().matrix());
+  if (as_it_is > kSkewed && std::abs(of_logarithm) < 0.5 * as_it_is)
+    console.note(fmt::format(
+        "the target {} is positive with a long tail (skewness {:.1f}, of its logarithm {:.1f}): "
+        "`log_target` learns the logarithm, and intervals stay positive",
+        data::shown(data.schema.target), as_it_is, of_logarithm));
+}
+
+}  // namespace
+
 void settle_likelihood(FitCommand& command, const Arguments& arguments, const data::Dataset& data,
                        const Console& console) {
   find_task(command, arguments, data, console);
@@ -135,6 +163,8 @@ void settle_likelihood(FitCommand& command, const Arguments& arguments, const da
   if (command.classifies()) fit.classes = models::find_classes(data);
   fit.standardize = command.data.options.standardize;
   fit.mean_only = command.method == "krr" || command.method == "klr";
+  if (command.likelihood == "gaussian" && !fit.mean_only && data.noise.variance.size() == 0)
+    suggest_logarithm(data, console);
 }
 
 }  // namespace mercer::cli

@@ -28,6 +28,7 @@ enum class Look {
   unclear_dates,
   decimal_commas,
   slips,
+  slips_of_dates,
   ids,
   free_text,
   categories
@@ -40,6 +41,8 @@ struct Seen {
   bool all_different = true;
   std::string example;
   Index line = 0;  // of the example
+  std::string no_date;
+  Index no_date_line = 0;
 
   void add(const std::string& text, Index at_line) {
     if (text.empty()) {
@@ -56,7 +59,12 @@ struct Seen {
       line = at_line;
     }
     ++texts;
-    if (parse_date(text)) ++dates;
+    if (parse_date(text)) {
+      ++dates;
+    } else if (no_date.empty()) {
+      no_date = text.substr(0, 200);
+      no_date_line = at_line;
+    }
     if (is_ambiguous_date(text)) ++unclear_dates;
     if (is_decimal_comma(text)) ++decimal_commas;
     if (different.size() >= most_texts) return;
@@ -69,6 +77,7 @@ struct Seen {
     if (decimal_commas == texts) return Look::decimal_commas;
     if (numbers > texts) return Look::slips;
     if (dates == texts && numbers == 0) return Look::dates;
+    if (dates > 0 && 2 * (texts - dates + numbers) < dates) return Look::slips_of_dates;
     if (unclear_dates == texts) return Look::unclear_dates;
     if (texts >= least_ids && all_different && numbers == 0) return Look::ids;
     if (count > max_levels || (texts >= 2 * least_ids && 2 * count > texts)) return Look::free_text;
@@ -90,6 +99,10 @@ struct Seen {
       case Look::slips:
         return fmt::format("{} and {}{} in line {}", plural(numbers, "number"),
                            plural(texts, "text"), such, line);
+      case Look::slips_of_dates:
+        return fmt::format("{} and {}, such as {} in line {}", plural(dates, "date"),
+                           plural(texts - dates + numbers, "other cell"), shown(no_date),
+                           no_date_line);
       case Look::ids:
         return fmt::format("a different text in every row{}, which looks like an identifier", such);
       case Look::free_text:
@@ -106,7 +119,8 @@ struct Seen {
 /// helps are left out.
 class Remedy {
  public:
-  explicit Remedy(const DataOptions& options) : id_taken_(options.id.has_value()) {}
+  explicit Remedy(const DataOptions& options)
+      : named_(!options.inputs.empty()), id_taken_(options.id.has_value()) {}
 
   void add(const std::string& name, Look look) {
     if (look == Look::ids && !id_taken_) {
@@ -116,10 +130,13 @@ class Remedy {
       dates_.push_back(name);
     } else if (look == Look::categories) {
       categories_.push_back(name);
+    } else if (look == Look::decimal_commas) {
+      commas_ = true;
     } else {
       left_out_.push_back(name);
     }
   }
+  bool options_help() const { return left_out_.empty() && !commas_; }
   std::string text() const {
     std::string out;
     const auto put = [&](const char* option, const std::string& value) {
@@ -128,12 +145,21 @@ class Remedy {
     put("categorical", joined_names(categories_));
     put("dates", joined_names(dates_));
     put("id", id_);
-    put("exclude", joined_names(left_out_));
+    if (!named_) put("exclude", joined_names(left_out_));
+    if (named_ && !left_out_.empty())
+      out +=
+          fmt::format("{}take {} out of `inputs`", out.empty() ? "" : ", ", shown_list(left_out_));
+    else if (!out.empty())
+      out = "add " + out;
+    if (commas_)
+      out += fmt::format("{}write decimal points for commas in the file (also in the target)",
+                         out.empty() ? "" : ", and ");
     return out;
   }
 
  private:
-  bool id_taken_;
+  bool named_;  // the inputs are named one by one
+  bool id_taken_, commas_ = false;
   std::vector<std::string> categories_, dates_, left_out_;
   std::string id_;
 };
@@ -197,16 +223,17 @@ void refuse_text(CsvReader& reader, const std::vector<Column>& columns, const Da
   if (texts == 1) {
     const auto& column = reader.header()[static_cast<std::size_t>(found.column)];
     const auto leave_out =
-        fmt::format("leave the column out with `exclude={}`", joined_names({column}));
-    const bool helps = remedy.text().find("`exclude") == std::string::npos;
+        options.inputs.empty()
+            ? fmt::format("leave the column out with `exclude={}`", joined_names({column}))
+            : fmt::format("take it out of `inputs`");
+    const bool helps = remedy.options_help();
     throw DataError(fmt::format("{}: {} is not a number; the column holds{} {}; {}, or {}{}",
                                 reader.place(only->line, column), shown(only->example), part,
                                 list.substr(shown(column).size() + 2),
-                                helps ? "add " + remedy.text() : "mend it in the file", leave_out,
-                                fill));
+                                helps ? remedy.text() : "mend it in the file", leave_out, fill));
   }
   throw DataError(
-      fmt::format("{}: {} columns{} hold text that no number can be read from: {}. Add {}{}",
+      fmt::format("{}: {} columns{} hold text that no number can be read from: {}. To go on, {}{}",
                   reader.name(), texts, part, list, remedy.text(), fill));
 }
 

@@ -141,7 +141,8 @@ Index PredictStream::level(const CsvBlock& raw, Index row, Index slot, const std
   const Index found = level_index(levels, text);
   if (found < 0)
     throw DataError(
-        fmt::format("{}: {} was not seen when the model was fitted; the known levels are {}",
+        fmt::format("{}: {} was not seen when the model was fitted; the known levels are {}. "
+                    "Correct it, leave the row out, or fit again with rows that have it",
                     reader_.place(raw.lines[static_cast<std::size_t>(row)], column), shown(text),
                     shown_list(levels)));
   return found;

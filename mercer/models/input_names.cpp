@@ -8,6 +8,14 @@
 #include "mercer/data/text.hpp"
 
 namespace mercer::models {
+namespace {
+
+// A number whose missing cells have an input of their own, "b=missing": its name stands for both.
+std::string number_name(const data::InputColumn& column) {
+  return column.width() > 1 && !column.categorical ? column.name + "=value" : column.name;
+}
+
+}  // namespace
 
 kernels::InputNames input_names(const data::Schema& schema) {
   kernels::InputNames out{schema.dimension(), {}};
@@ -22,6 +30,8 @@ kernels::InputNames input_names(const data::Schema& schema) {
     for (Index level = 0; level < column.width(); ++level, ++place)
       if (column.categorical || level > 0)
         out.entries.push_back({encoded[static_cast<std::size_t>(place)], place, 1});
+      else if (column.width() > 1)
+        out.entries.push_back({number_name(column), place, 1});
   return out;
 }
 
@@ -58,6 +68,18 @@ std::vector<Index> isotropic_columns(const std::vector<std::string>& names,
         data::shown(names[0])));
   std::sort(columns.begin(), columns.end());
   return columns;
+}
+
+std::vector<std::string> isotropic_names(const std::vector<std::string>& names,
+                                         const data::Schema& schema) {
+  auto out = names;
+  for (auto& name : out)
+    for (const auto& column : schema.inputs)
+      if (column.name == name) {
+        name = number_name(column);
+        break;
+      }
+  return out;
 }
 
 }  // namespace mercer::models

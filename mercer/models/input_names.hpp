@@ -14,5 +14,9 @@ kernels::InputNames input_names(const data::Schema& schema);
 /// they are two or more columns of numbers, each named once.
 std::vector<Index> isotropic_columns(const std::vector<std::string>& names,
                                      const data::Schema& schema);
+/// The names of just these inputs in a kernel expression: "b=value" where "b" also stands for the
+/// input that says which of its cells were missing.
+std::vector<std::string> isotropic_names(const std::vector<std::string>& names,
+                                         const data::Schema& schema);
 
 }  // namespace mercer::models

@@ -101,7 +101,8 @@ kernels::Kernel start_kernel(const MethodOptions& options, const data::Schema& s
   const Index d = x.cols();
   auto kernel = kernels::Kernel::parse(options.kernel, input_names(schema));
   if (!options.isotropic.empty() &&
-      !kernel.share_lengthscale(isotropic_columns(options.isotropic, schema), options.isotropic))
+      !kernel.share_lengthscale(isotropic_columns(options.isotropic, schema),
+                                isotropic_names(options.isotropic, schema)))
     throw InvalidArgument(fmt::format(
         "no part of the kernel '{}' measures distances between two of the inputs that `isotropic` "
         "names ({}); use a kernel that sees them together",

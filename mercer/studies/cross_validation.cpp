@@ -67,8 +67,8 @@ ProgressCallback fold_progress(const ProgressCallback& progress, std::string nam
     Progress out = now;
     out.stage = "cross-validation";
     out.fraction = done;
-    out.detail =
-        fmt::format("{}: {}{}", name, now.stage, now.detail.empty() ? "" : ", " + now.detail);
+    out.detail = fmt::format("{}{}{}{}", name, now.stage.empty() ? "" : ": ", now.stage,
+                             now.detail.empty() ? "" : ", " + now.detail);
     out.ends_stage = out.learned = false;
     out.seconds_after = -1;
     return progress(out);

@@ -39,6 +39,19 @@ class IsotropicTest(CliCase):
         self.mercer("predict", "m.mcr", "new.csv", "-o", "p.csv", "--quiet")
         return record, read_csv((self.folder / "p.csv").read_text())
 
+    def test_a_coordinate_with_missing_cells(self):
+        # `--impute level` gives y an input of its own for missing cells, which shares nothing: the
+        # model was written so that no verb could read it again.
+        lines = field(60).splitlines()
+        cells = lines[7].split(",")
+        lines[7] = ",".join([cells[0], "NA", *cells[2:]])
+        self.write("map.csv", "\n".join(lines) + "\n")
+        self.mercer("fit", "map.csv", "--isotropic", "x,y", "--impute", "level", "--train", "none", "-m", "m.mcr")
+        text = self.mercer("info", "m.mcr").stdout
+        self.assertIn("x, y ", text)
+        self.assertIn("y=missing ", text)
+        self.assertEqual(len(self.mercer("predict", "m.mcr", "map.csv", "--quiet").stdout.splitlines()), 61)
+
     def test_predictions_do_not_depend_on_the_direction_of_the_axes(self):
         """Without learning only rounding differs; with it the search ends within its tolerance."""
         for words in (("--inputs", "x,y"), (), ("--kernel", "rbf + matern32(x,y)"),

@@ -106,6 +106,10 @@ HOSTILE = {
     "ids that are not named": ("id,a,y\n" + "".join(f"k{i},{i % 3},{i}\n" for i in range(50)), (), 3, ("identifier", "--id id")),
     "two ids": ("id,key,y\n" + "".join(f"k{i},l{i},{i}\n" for i in range(50)), (), 3, "--id id --exclude key"),
     "free text": ("a,note,y\n" + "".join(f"{i},words {i % 40},{i}\n" for i in range(60)), (), 3, ("mostly differ", "--exclude note")),
+    "only decimal commas": ("a;b;y\n1,5;2,5;3,5\n2,5;1,5;4,5\n", (), 3, "decimal points"),
+    "a date that is none": ("day,y\n" + "".join(f"2021-03-{i:02},{i}\n" for i in range(1, 29)) + "2021-02-30,3\n", (), 3,
+                            ("28 dates and 1 other cell", "2021-02-30", "line 30")),
+    "a named input of text": ("a,b,c,y\n1,2,x7,3\n2,3,x8,4\n3,1,q9,5\n", ("--inputs", "a,c"), 3, ("'x7'",)),
     "zero bytes": (b"a,b,y\n1,2,3\n4,\x00,6\n", (), 3, ("line 3", "zero byte")),
     "UTF-16": ("a,b,y\n1,2,3\n".encode("utf-16"), (), 3, "UTF-16"),
     "a spreadsheet": (b"PK\x03\x04" + bytes(60), (), 3, "spreadsheet"),
@@ -182,7 +186,7 @@ class TableTest(CliCase):
         self.write("houses.csv", houses())
         first = self.refused(3, "fit", "houses.csv", saying=("5 columns", "'Id': a different text in every row", "'sold': dates such as",
                                                              "'Neighbourhood': 3 different texts such as", "52 missing cells"))
-        flags = re.search(r"Add (--.*), and for", first).group(1)
+        flags = re.search(r"add (--.*), and for", first).group(1)
         self.assertEqual(flags, "--categorical Neighbourhood,Style,Alley --dates sold --id Id")
         second = self.refused(3, "fit", "houses.csv", *shlex.split(flags), saying=("'Lot Area'", "--impute median"))
         self.assertIn("line 2", second)
