@@ -152,8 +152,9 @@ class Remedy {
     else if (!out.empty())
       out = "add " + out;
     if (commas_)
-      out += fmt::format("{}write decimal points for commas in the file (also in the target)",
-                         out.empty() ? "" : ", and ");
+      out += fmt::format(
+          "{}write decimal points for commas in the file (in the target too, if it has them)",
+          out.empty() ? "" : ", and ");
     return out;
   }
 

@@ -53,7 +53,8 @@ TEST(Table, TextColumnsAreNamedAllAtOnceWithTheOptions) {
        "'zone, type': 2 different texts such as 'RL'", "'sold': dates such as '2010-01-01'",
        "'note': texts such as 'some words 0' that mostly differ",
        "'size': numbers with a decimal comma such as '0,5'",
-       "`categorical=\"zone, type\"` `dates=sold` `id=id` `exclude=note,size`"});
+       "`categorical=\"zone, type\"` `dates=sold` `id=id` `exclude=note`, and write decimal "
+       "points"});
   const auto data = load(
       houses(40),
       {.exclude = {"note", "size"}, .id = "id", .dates = {"sold"}, .categorical = {"zone, type"}});
@@ -79,7 +80,7 @@ TEST(Table, OneTextColumnIsNamedWithLineAndRemedy) {
   // An identifier beside one that is named already.
   expect_contains(
       failure(houses(40), {.id = "id", .dates = {"sold"}, .categorical = {"zone, type"}}),
-      {"2 columns", "`exclude=note,size`"});
+      {"2 columns", "`exclude=note`", "decimal points"});
 }
 
 TEST(Table, MissingCellsAreCountedBesideText) {
