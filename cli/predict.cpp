@@ -18,6 +18,7 @@
 #include "mercer/core/memory.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/data/csv_writer.hpp"
+#include "mercer/data/text.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -113,8 +114,16 @@ void execute(const PredictCommand& command, models::KernelMachine model, const C
     totals.largest_bound.reset();
     totals.no_bound = no_bound_reason(fitted);
   }
-  PredictionSink sink(command, source.source().carried_names(), columns_of(predictor, {}, draws),
-                      fitted.classifies(), console);
+  const auto carried = source.source().carried_names();
+  const auto& id = fitted.schema.id_column;
+  if (!id.empty() && command.id.empty() &&
+      std::find(carried.begin(), carried.end(), id) == carried.end())
+    console.note(
+        fmt::format("DATA has no column {}, which names the rows in the model; --id names "
+                    "another",
+                    data::shown(id)));
+  PredictionSink sink(command, carried, columns_of(predictor, {}, draws), fitted.classifies(),
+                      console);
   const auto progress = source.progress(console);
   auto sample = predictor.row_sample();
   for (; more; more = source.next(block)) {

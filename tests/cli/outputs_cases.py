@@ -150,8 +150,10 @@ class CarriedColumnsTest(CliCase):
                          ["b", *self.PREDICTED])
         self.assertEqual(self.texts(self.mercer("predict", "i.mcr", "full.csv", "--with-inputs").stdout)[0][:2],
                          ["house", "a"])
-        # DATA without it is predicted all the same.
-        self.assertEqual(self.texts(self.mercer("predict", "i.mcr", "train.csv").stdout)[0], self.PREDICTED)
+        # DATA without it is predicted all the same, and that is said.
+        done = self.mercer("predict", "i.mcr", "train.csv")
+        self.assertEqual(self.texts(done.stdout)[0], self.PREDICTED)
+        self.assertIn("DATA has no column 'house'", done.stderr)
 
     def test_all_columns(self):
         done = self.mercer("predict", "m.mcr", "full.csv", "--with-inputs", "--id", "b")
