@@ -11,17 +11,9 @@ namespace dataset_test {
 
 using testing::csv;
 using testing::expect_contains;
+using testing::failure;
+using testing::load;
 using testing::message_of;
-
-Dataset load(const std::string& text, const DataOptions& options = {}) {
-  auto reader = csv(text);
-  return read_dataset(reader, options);
-}
-
-template <class E = DataError>
-std::string failure(const std::string& text, const DataOptions& options = {}) {
-  return message_of<E>([&] { load(text, options); });
-}
 
 Matrix matrix(std::initializer_list<std::initializer_list<double>> rows) { return Matrix(rows); }
 

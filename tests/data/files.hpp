@@ -12,6 +12,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/data/csv_reader.hpp"
+#include "mercer/data/dataset.hpp"
 
 namespace mercer::testing {
 
@@ -78,6 +79,18 @@ std::string message_of(Action&& action) {
   }
   ADD_FAILURE() << "nothing was thrown";
   return {};
+}
+
+/// The data set of a file with this text.
+inline data::Dataset load(const std::string& text, const data::DataOptions& options = {}) {
+  auto reader = csv(text);
+  return data::read_dataset(reader, options);
+}
+
+/// Why there is none.
+template <class E = DataError>
+std::string failure(const std::string& text, const data::DataOptions& options = {}) {
+  return message_of<E>([&] { load(text, options); });
 }
 
 inline void expect_contains(const std::string& text, std::initializer_list<const char*> parts) {

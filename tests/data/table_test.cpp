@@ -15,17 +15,9 @@ namespace table_test {
 
 using testing::csv;
 using testing::expect_contains;
+using testing::failure;
+using testing::load;
 using testing::message_of;
-
-Dataset load(const std::string& text, const DataOptions& options = {}) {
-  auto reader = csv(text);
-  return read_dataset(reader, options);
-}
-
-template <class E = DataError>
-std::string failure(const std::string& text, const DataOptions& options = {}) {
-  return message_of<E>([&] { load(text, options); });
-}
 
 /// The same rows as a file with the schema of `data`.
 RowBlock again(const std::string& text, const Dataset& data, PredictOptions options = {}) {
