@@ -104,32 +104,25 @@ std::string one_cell(const CompareResult& result) {
   return table.text() + (won ? "\n  * least time, building included\n" : "");
 }
 
-std::string seconds_table(const CompareResult& result, double noise) {
+// A row for each method, a column for each lengthscale.
+Table grid_table(const CompareResult& result, double noise,
+                 std::string (*cell)(const CompareRun*)) {
   std::vector<std::string> headings = {"lengthscale"};
   for (const double l : result.lengthscales) headings.push_back(fmt::format("{:g}", l));
   Table table("l" + std::string(result.lengthscales.size(), 'r'), headings);
   for (const auto& label : result.labels) {
     std::vector<std::string> cells = {label};
-    for (const double l : result.lengthscales)
-      cells.push_back(seconds_text(find(result, label, l, noise)));
+    for (const double l : result.lengthscales) cells.push_back(cell(find(result, label, l, noise)));
     table.row(cells);
   }
-  return fmt::format("Noise variance {:g}: seconds to build and solve\n", noise) + table.text();
+  return table;
 }
 
 std::string whole_grid(const CompareResult& result) {
   std::string out;
   for (const double noise : result.noises) {
     out += fmt::format("Noise variance {:g}: iterations (inner ones included)\n", noise);
-    std::vector<std::string> headings = {"lengthscale"};
-    for (const double l : result.lengthscales) headings.push_back(fmt::format("{:g}", l));
-    Table table("l" + std::string(result.lengthscales.size(), 'r'), headings);
-    for (const auto& label : result.labels) {
-      std::vector<std::string> cells = {label};
-      for (const double l : result.lengthscales)
-        cells.push_back(iterations_text(find(result, label, l, noise)));
-      table.row(cells);
-    }
+    auto table = grid_table(result, noise, iterations_text);
     std::vector<std::string> quickest = {"least time"};
     for (const double l : result.lengthscales) {
       const auto found =
@@ -139,7 +132,9 @@ std::string whole_grid(const CompareResult& result) {
           found == result.winners.end() || found->by_seconds.empty() ? "-" : found->by_seconds);
     }
     table.row(quickest);
-    out += table.text() + "\n" + seconds_table(result, noise) + "\n";
+    out += table.text();
+    out += fmt::format("\nNoise variance {:g}: seconds to build and solve\n", noise);
+    out += grid_table(result, noise, seconds_text).text() + "\n";
   }
   return out +
          "  >  stopped by --max-iterations or --cell-seconds;  !  stagnation or breakdown;  "

@@ -99,7 +99,8 @@ int run_cv(const Words& words) {
       "  mercer cv sites.csv --target y --fold-column site -o predictions.csv\n"
       "  mercer cv meuse.csv --target zinc --isotropic x,y --folds loo",
       "Cross-validation: every row is predicted by a model of rows in other folds, and scored\n"
-      "as mercer evaluate does. With folds, everything is learned anew for each of them; with\n"
+      "as mercer evaluate does. With folds, scaling, hyperparameters and weights are learned anew\n"
+      "for each of them (missing cells are filled once, from all rows); with\n"
       "--folds loo the hyperparameters and the scaling are those of all rows, and the rest is\n"
       "in closed form where the noise is Gaussian.");
   CvCommand command;

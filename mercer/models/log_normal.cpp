@@ -5,11 +5,8 @@
 #include <numbers>
 
 namespace mercer::models {
-namespace {
 
 double standard_normal_cdf(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
-
-}  // namespace
 
 double LogNormal::median() const { return std::exp(mu); }
 double LogNormal::mean() const { return std::exp(mu + 0.5 * sigma * sigma); }

@@ -9,6 +9,9 @@
 MERCER_API_BEGIN
 namespace mercer::models {
 
+/// The distribution function of N(0, 1).
+double standard_normal_cdf(double z);
+
 /// log y ~ N(mu, sigma^2); sigma may be 0 but for log_density and crps.
 struct LogNormal {
   double mu = 0, sigma = 0;

@@ -12,7 +12,6 @@ namespace {
 constexpr double kZ90 = 1.6448536269514722;  // standard normal quantile of 0.95
 constexpr double kZ95 = 1.959963984540054;   // of 0.975
 
-double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
 double normal_density(double z) { return std::exp(-0.5 * z * z) / std::sqrt(2 * std::numbers::pi); }
 
 }  // namespace
@@ -52,7 +51,7 @@ void ScoreKeeper::add(ConstVectorView target, ConstVectorView mean, ConstVectorV
     const double z = (target(i) - mean(i)) / sd;
     log_density_ += -0.5 * std::log(2 * std::numbers::pi) - std::log(sd) - 0.5 * z * z;
     // Gneiting & Raftery (2007): crps of N(m, s) at y.
-    crps_ += sd * (z * (2 * normal_cdf(z) - 1) + 2 * normal_density(z) -
+    crps_ += sd * (z * (2 * standard_normal_cdf(z) - 1) + 2 * normal_density(z) -
                    1 / std::sqrt(std::numbers::pi));
     inside90_ += std::abs(z) <= kZ90 ? 1 : 0;
     inside95_ += std::abs(z) <= kZ95 ? 1 : 0;
