@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mercer/core/count_text.hpp"
-
 namespace mercer::cli {
 
 std::string number(double value, int digits) {
@@ -28,10 +26,6 @@ std::string duration(double seconds) {
   if (whole < 5400) return fmt::format("{} min {} s", whole / 60, whole % 60);
   if (whole < 172800) return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
   return fmt::format("{} days", count(whole / 86400));
-}
-
-std::string plural(Index value, const std::string& noun) {
-  return fmt::format("{} {}{}", count(value), noun, value == 1 ? "" : "s");
 }
 
 std::string as_words(std::string_view name) {

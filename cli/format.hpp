@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/types.hpp"
 
 namespace mercer::cli {
@@ -15,8 +16,6 @@ std::string number(double value, int digits = 4);
 std::string count(Index value);
 /// "0.08 s", "12 s", "3 min 20 s", "2 h 5 min".
 std::string duration(double seconds);
-/// count(3, "row") -> "3 rows".
-std::string plural(Index value, const std::string& noun);
 
 /// A name of the JSON as words: iteration_limit -> "iteration limit".
 std::string as_words(std::string_view name);

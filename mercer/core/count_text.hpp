@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "mercer/core/types.hpp"
 
@@ -12,6 +13,11 @@ inline std::string count_text(Index value) {
   for (auto place = static_cast<Index>(text.size()) - 3; place > (value < 0 ? 1 : 0); place -= 3)
     text.insert(static_cast<std::size_t>(place), 1, ',');
   return text;
+}
+
+/// "1 row", "2,000 rows".
+inline std::string plural(Index value, std::string_view noun) {
+  return count_text(value) + ' ' + std::string(noun) + (value == 1 ? "" : "s");
 }
 
 }  // namespace mercer

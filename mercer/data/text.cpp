@@ -8,8 +8,6 @@
 #include <cmath>
 #include <limits>
 
-#include "mercer/core/count_text.hpp"
-
 namespace mercer::data {
 namespace {
 
@@ -287,10 +285,6 @@ std::string joined_names(const std::vector<std::string>& names) {
     out += '"';
   }
   return out;
-}
-
-std::string plural(std::int64_t count, const char* noun) {
-  return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
 }
 
 bool reads_like_id(std::string_view name) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "mercer/core/count_text.hpp"
+
 namespace mercer::data {
 
 enum class Cell { number, missing, infinite, text };
@@ -42,8 +44,6 @@ enum class Plain { words, lines, json };
 /// are.
 std::string printable(std::string_view text, Plain plain = Plain::words);
 
-/// "1 row", "2 rows".
-std::string plural(std::int64_t count, const char* noun);
 /// Whether a column of this name is likely to number the rows: id, row_id, Index, No.
 bool reads_like_id(std::string_view name);
 /// 'text' in quotes, cut to some forty characters, unprintable bytes as \xNN.
