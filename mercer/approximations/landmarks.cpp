@@ -23,7 +23,7 @@ using linalg::for_panels;
 using linalg::kPanelRows;
 using linalg::RowSpace;
 
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
+constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 Vector finite_diagonal(const operators::KernelOperator& k) {
   Vector diagonal = k.diagonal();
@@ -127,7 +127,7 @@ ChosenLandmarks kmeans(const operators::KernelOperator& k, const LandmarkOptions
   const Index n = k.size(), count = std::min(options.count, space.global_size());
   const Vector diagonal = finite_diagonal(k);
   // A distance is the difference of three kernel values: below this it is their rounding error.
-  const double nothing = 16 * epsilon * largest_entry(space, diagonal);
+  const double nothing = 16 * kEpsilon * largest_entry(space, diagonal);
   Rng rng(options.seed, "landmarks");
   ChosenLandmarks chosen;
   chosen.columns.resize(n, count);
@@ -237,7 +237,7 @@ Vector leverage_scores(const operators::KernelOperator& k, double lambda, Index 
   Matrix g(n, p);
   k.columns(points, g);
   const auto eigen = linalg::symmetric_eigen(linalg::gather_rows(space, g, points));
-  const double rounding = static_cast<double>(p) * epsilon * std::max(eigen.values(p - 1), 0.0);
+  const double rounding = static_cast<double>(p) * kEpsilon * std::max(eigen.values(p - 1), 0.0);
   // Scaled like the sum over all points, of which the pilot is p / N.
   const double shift =
       std::max(lambda * static_cast<double>(p) / static_cast<double>(all), rounding);
@@ -245,7 +245,7 @@ Vector leverage_scores(const operators::KernelOperator& k, double lambda, Index 
       (eigen.values.array().max(0.0) + shift).max(std::numeric_limits<double>::min()).rsqrt();
   linalg::multiply_in_place(g, eigen.vectors * inverse_root.asDiagonal());
   const Vector explained = linalg::squared_rows(g);
-  const double nothing = 16 * epsilon * largest_entry(space, diagonal);
+  const double nothing = 16 * kEpsilon * largest_entry(space, diagonal);
   Vector scores(n);
   for (Index i = 0; i < n; ++i) {
     const double left = diagonal(i) - explained(i);
