@@ -157,7 +157,8 @@ class FitTest(CliCase):
         self.has(record["hyperparameters"]["standardised"],
                  "signal_variance noise_variance lengthscales parameters")
         self.has(record["log_marginal_likelihood"], "value low high method")
-        self.has(record["certificate"], "relative_residual mean_error_bound")
+        self.has(record["certificate"], "relative_residual mean_error_bound mean_error_estimate accuracy")
+        self.assertLessEqual(record["certificate"]["mean_error_estimate"], record["certificate"]["mean_error_bound"])
         self.has(record["seconds"], "total train solve")
         self.assertEqual((record["n"], record["d"]), (120, 2))
         self.assertEqual((record["task"], record["method"]), ("regression", "gp"))
@@ -251,7 +252,7 @@ class FitTest(CliCase):
 
 class SolveTest(CliCase):
     KEYS = """n d solver preconditioner rank operator precision iterations inner_iterations matvecs
-              build_seconds solve_seconds relative_residual stop mean_error_bound peak_rss_bytes"""
+              build_seconds solve_seconds relative_residual stop mean_error_bound mean_error_estimate peak_rss_bytes"""
     FIXED = ("--kernel", "rbf", "--lengthscale", "0.4", "--signal-variance", "1", "--noise", "0.02",
              "--no-standardize")
 
