@@ -228,8 +228,8 @@ std::string certificate_text(const models::KernelMachine& model) {
   const std::string jitter = c.jitter > 0 ? jitter_text(c.jitter) : "";
   return jitter +
          fmt::format(
-             "Certificate  {} is within {} of the exact one{} (units of {});\n"
-             "             relative residual {}\n",
+             "Certificate  {} is within {} of the exact one{}\n"
+             "             (units of {}); relative residual {}\n",
              everywhere ? "every predicted mean" : "every mean at the training points",
              number(c.mean_error_bound, 3), estimate, data::printable(model.schema.learned_name()),
              number(c.relative_residual, 3)) +

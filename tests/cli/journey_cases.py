@@ -8,7 +8,7 @@ import statistics
 
 from harness import CliCase, fitted, read_csv, run
 
-PREDICTION = ["mean", "sd_latent", "sd_obs", "q05", "q95", "error_bound"]
+PREDICTION = ["mean", "sd_latent", "sd_obs", "q05", "q95", "error_bound", "error_estimate"]
 
 
 def rbf_matrix(a, b, lengthscale, variance):
@@ -325,7 +325,8 @@ class PredictTest(CliCase):
         _, _, test, model = fitted()
         table = read_csv(self.mercer("predict", model, test).stdout)
         self.assertEqual(list(table), PREDICTION)
-        for m, latent, obs, low, high, bound in zip(*table.values()):
+        for m, latent, obs, low, high, bound, estimate in zip(*table.values()):
+            self.assertLessEqual(estimate, bound)
             self.assertTrue(0 < latent < obs and low < m < high and bound >= 0)
             # 1.6449 is the 95 % quantile of the normal distribution.
             self.assertAlmostEqual((high - m) / obs, 1.6448536, places=5)
@@ -367,7 +368,7 @@ class PredictTest(CliCase):
     def test_without_variance_and_with_inputs(self):
         _, _, test, model = fitted()
         table = read_csv(self.mercer("predict", model, test, "--no-variance").stdout)
-        self.assertEqual(list(table), ["mean", "error_bound"])
+        self.assertEqual(list(table), ["mean", "error_bound", "error_estimate"])
         table = read_csv(self.mercer("predict", model, test, "--with-inputs").stdout)
         self.assertEqual(list(table), [f"x{c}" for c in range(1, 7)] + ["y"] + PREDICTION)
         self.assertEqual(table["x3"], read_csv(test.read_text())["x3"])
