@@ -84,7 +84,10 @@ void Starts::try_random(int index) {
     if (std::isfinite(best_.value) && hessian.size() > 0 && !promises_more(candidate, hessian))
       return;
     found = climb(rows_, candidate.theta, "learn",
-                  {.hessian = hessian, .value = candidate.value, .gradient = candidate.gradient});
+                  {.hessian = hessian,
+                   .steps_taken = found.iterations,
+                   .value = candidate.value,
+                   .gradient = candidate.gradient});
   }
   if (!(found.value >= best_.value)) best_ = std::move(found);
 }
@@ -106,12 +109,16 @@ optim::MinimizeResult Starts::best() {
   const Vector first = search_.box().inside(search_.start().log_parameters());
   const bool ends_by_newton = hessian_pays(few_.size(), rows_.size(), first.size());
   coarse_ = ends_by_newton ? search_.rules().coarse_gain : 0;
-  search_.part(0, share_ / starts);
+  // Of the time of all starts: about that of the first, and of all before the end.
+  const double of_first = in_part() ? 0.6 : 1.0 / starts, before_end = ends_by_newton ? 0.9 : 1.0;
+  search_.part(0, share_ * of_first * before_end);
   best_ = climb(rows_, first, "learn");
   for (int s = 1; s < starts; ++s) {
-    search_.part(share_ * s / starts, share_ * (s + 1) / starts);
+    const double each = (1 - of_first) / (starts - 1), begin = of_first + (s - 1) * each;
+    search_.part(share_ * before_end * begin, share_ * before_end * (begin + each));
     try_random(s);
   }
+  search_.part(share_ * before_end, share_);
   if (ends_by_newton && std::isfinite(best_.value)) finish();
   search_.report.stop = best_.stop;
   return std::move(best_);

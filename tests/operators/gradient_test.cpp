@@ -114,7 +114,7 @@ TEST(WeightedGradient, ReadsTheLowerTriangleAndTakesItFromARankOne) {
     const Vector w = random_matrix(n, 1, 13);
     const Matrix s = r + r.transpose();
     const auto kernel = some_kernel("matern52", 3);
-    const Vector expected = reference_gradient(kernel, x, w * w.transpose() - s);
+    const auto expected = reference_gradient(kernel, x, w * w.transpose() - s);
     Matrix lower = s;
     lower.triangularView<Eigen::StrictlyUpper>().setConstant(NAN);
     Vector gradient(kernel.num_parameters());
