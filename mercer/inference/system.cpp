@@ -85,7 +85,8 @@ void measure_residual(const Operators& k, const linalg::Diagonal& noise, ConstMa
 }
 
 SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b, MatrixView x,
-                               double tolerance, const Observer& observer, Matrix* residual) {
+                               double tolerance, const Observer& observer, Matrix* residual,
+                               krylov::Trail* trail) {
   if (const auto own = solver(system.choice.solver).solve)
     return own(system, b, x, tolerance, observer, residual);
   const auto& [k, noise, choice, preconditioner, adaptive] = system;
@@ -97,6 +98,7 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
   context.preconditioner = preconditioner;
   context.observer = observer;
   context.residual = residual;
+  context.trail = trail;
   const linalg::ShiftedOperator high(*k.exact, noise);
   const linalg::ShiftedOperator low(k.fast ? *k.fast : *k.exact, noise);
   if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
@@ -212,7 +214,8 @@ SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x,
 }
 
 SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
-                                      const Observer& observer, Matrix* residual) const {
+                                      const Observer& observer, Matrix* residual,
+                                      krylov::Trail* trail) const {
   if (b.rows() != impl_->k->exact->size())
     throw DimensionMismatch("solve: rows of b", b.rows(), "number of points",
                             impl_->k->exact->size());
@@ -220,8 +223,9 @@ SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x, double to
   const double built_before = impl_->adaptive ? impl_->adaptive->build_seconds() : 0;
   const IterativeSystem iterative{*impl_->k, impl_->noise, impl_->choice,
                                   impl_->preconditioner.get(), impl_->adaptive.get()};
-  auto report = impl_->factor ? impl_->solve_directly(b, x, residual)
-                              : solve_iteratively(iterative, b, x, tolerance, observer, residual);
+  auto report = impl_->factor
+                    ? impl_->solve_directly(b, x, residual)
+                    : solve_iteratively(iterative, b, x, tolerance, observer, residual, trail);
   report.seconds = timer.seconds();
   if (impl_->adaptive) report.seconds -= impl_->adaptive->build_seconds() - built_before;
   return report;

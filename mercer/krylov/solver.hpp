@@ -12,6 +12,7 @@
 
 #include "mercer/core/history.hpp"
 #include "mercer/core/options.hpp"
+#include "mercer/krylov/trail.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 
 MERCER_API_BEGIN
@@ -62,6 +63,8 @@ struct SolverContext {
   const linalg::LinearOperator* low_precision = nullptr;
   /// When not null it becomes b - A x, as computed for the last check: no further product.
   Matrix* residual = nullptr;
+  /// When not null it is offered the solutions of the first column on the way.
+  Trail* trail = nullptr;
 };
 
 /// The coefficients of one column's conjugate gradients: x += alpha p, p = z + beta p. beta[k]

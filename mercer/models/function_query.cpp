@@ -149,9 +149,19 @@ Moments FunctionQuery::exact_variances(const QueryBlock& block, const Observer& 
   const double jitter = model_.certificate.jitter;
   const double jitter_ratio = jitter > 0 ? jitter / (noise_.least() - jitter) : 0.0;
   double sd_error_bound = 0;
+  out.error_bound = bound_(prior, block.basis);
   for (Index i = 0; i < variance.size(); ++i) {
-    explained.rounded(i) += inference::trend_variance_error(std::max(0.0, trend(i)), prior(i),
-                                                            model_.certificate.trend_residual);
+    const double trend_error = inference::trend_variance_error(std::max(0.0, trend(i)), prior(i),
+                                                               model_.certificate.trend_residual);
+    // Laplace's bound is in the norm of K^-1, which knows nothing of the variance.
+    if (model_.problem.gaussian())
+      out.error_bound(i, 0) =
+          std::min(out.error_bound(i, 0),
+                   bound_.where_known(prior(i),
+                                      (1 + jitter_ratio) * std::max(0.0, explained.value(i)) +
+                                          explained.rounded(i) + explained.truncated(i),
+                                      trend(i) + trend_error));
+    explained.rounded(i) += trend_error;
     const double high = variance(i) + explained.rounded(i);
     // k*'H^-1 k* is at most jitter/min D times larger for H without its jitter.
     const double low = variance(i) - explained.rounded(i) - explained.truncated(i) -
@@ -247,7 +257,7 @@ Moments FunctionQuery::moments(const QueryBlock& block, const Observer& observer
     approximate_variances(block, deviations, out);
   out.mean = mean;
   if (function_.offset != 0) out.mean.array() += function_.offset;
-  out.error_bound = bound_(block.prior, block.basis);
+  if (plan_.variance != "exact") out.error_bound = bound_(block.prior, block.basis);
   out.deviations = deviations.leftCols(options_.variance.joint_samples);
   out.matvecs += matvecs;
   return out;

@@ -152,14 +152,24 @@ void Predictor::Impl::to_target_units(Predictions& out) const {
   out.latent_sd *= scaling.target_sd;
   out.samples *= scaling.target_sd;
   if (out.sd_error_bound) out.sd_error_bound = scaling.unscale_width(*out.sd_error_bound);
+  // The estimate of the fit is one for all rows; like the bound it is smaller where little is known
+  // from the data.
+  const auto& certificate = model.certificate;
+  if (certificate.mean_error_estimate)
+    out.error_estimate =
+        out.error_bound * (certificate.mean_error_bound > 0
+                               ? *certificate.mean_error_estimate / certificate.mean_error_bound
+                               : 0.0);
+  out.error_estimate *= scaling.target_sd;
   // Undoing the scaling rounds too: it matters for targets far from zero.
   constexpr double eps = std::numeric_limits<double>::epsilon();
   for (Index c = 0; c < out.latent_mean.cols(); ++c) {
     auto mean = out.latent_mean.col(c);
     scaling.unscale_target(mean);
     out.samples.middleCols(c * draws, draws).colwise() += mean;
-    out.error_bound.col(c) = scaling.target_sd * out.error_bound.col(c).array() +
-                             2 * eps * (mean.array().abs() + std::abs(scaling.target_mean));
+    const Vector rounding = eps * (mean.array().abs() + std::abs(scaling.target_mean));
+    out.error_bound.col(c) = scaling.target_sd * out.error_bound.col(c) + 2 * rounding;
+    if (out.error_estimate.cols() > 0) out.error_estimate.col(c) += rounding;
   }
   check_range("the predicted mean", out.latent_mean);
   check_range("the error bound", out.error_bound);
@@ -180,6 +190,7 @@ void Predictor::Impl::add_noise(const data::NoiseColumns& noise, Predictions& ou
 void Predictor::Impl::add_gaussian(Predictions& out) const {
   out.mean = out.latent_mean.col(0);
   out.mean_error_bound = out.error_bound.col(0);
+  if (out.error_estimate.cols() > 0) out.mean_error_estimate = out.error_estimate.col(0);
   if (!with_variance()) return;
   out.noise_free_sd = out.latent_sd.col(0);
   // Far beyond the quantiles that anyone asks for.
@@ -203,6 +214,7 @@ void Predictor::Impl::add_log_normal(Predictions& out) const {
   const Index m = out.rows();
   const Vector log_sd = with_variance() ? out.sd_obs : Vector::Zero(m);
   for (Vector* v : {&out.mean, &out.mean_error_bound}) v->resize(m);
+  if (out.error_estimate.cols() > 0) out.mean_error_estimate.resize(m);
   if (with_variance())
     for (Vector* v : {&out.noise_free_sd, &out.q025, &out.q05, &out.q95, &out.q975}) v->resize(m);
   out.quantiles.resize(m, static_cast<Index>(options.quantiles.size()));
@@ -214,6 +226,8 @@ void Predictor::Impl::add_log_normal(Predictions& out) const {
     const double sd = with_variance() ? out.latent_sd(i, 0) : 0.0;
     out.mean_error_bound(i) =
         y.mean_error(out.error_bound(i, 0) + sd_error * (sd + 0.5 * sd_error));
+    if (out.error_estimate.cols() > 0)
+      out.mean_error_estimate(i) = y.mean_error(out.error_estimate(i, 0));
     if (!with_variance()) continue;
     out.noise_free_sd(i) = LogNormal{y.mu, out.latent_sd(i, 0)}.sd();
     out.sd_obs(i) = y.sd();

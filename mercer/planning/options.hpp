@@ -34,6 +34,7 @@ struct MethodOptions {
   preconditioners::PreconditionerOptions preconditioning;
   std::string landmarks = "auto";
   double tolerance = 1e-6;
+  double accuracy = 0.01;
   int max_iterations = 1000;
   std::optional<std::uint64_t> memory;  // bytes; unset: 80 % of what is free
   std::uint64_t seed = 0;
@@ -81,6 +82,10 @@ void visit_fields(MethodOptions& o, Visitor&& field) {
   field({"landmarks", "HOW", "how the landmarks of a preconditioner are chosen"}, o.landmarks,
         OneOf{landmark_names()});
   field({"tolerance", "E", "stop at |y - H x| <= E |y|"}, o.tolerance, BelowOne{});
+  field({"accuracy", "A",
+         "go on until every mean is certified to this share of the target's standard deviation; 0: "
+         "stop at the tolerance"},
+        o.accuracy, NonNegative{});
   field({"max_iterations", "I", "iterations at most"}, o.max_iterations, Positive{});
   field(memory_field(), o.memory, Bytes{});
   field({"seed", "S", "same seed, same bits"}, o.seed, Any{});

@@ -75,7 +75,7 @@ class VarianceTest(CliCase):
     def test_without_variances(self):
         _, _, test, model = fitted()
         table = read_csv(self.mercer("predict", model, test, "--variance", "none").stdout)
-        self.assertEqual(list(table), ["mean", "error_bound"])
+        self.assertEqual(list(table), ["mean", "error_bound", "error_estimate"])
         scores = self.json("evaluate", model, test, "--variance", "none")
         self.assertEqual((scores["nll"], scores["variance"]), (None, "none"))
         self.assertEqual(scores["rmse"], self.json("evaluate", model, test)["rmse"])
