@@ -18,6 +18,10 @@ namespace {
 
 // Rows at a time where no solve sets the width.
 constexpr Index kRows = 1024;
+// A variance is known to this share of the (mean) noise variance or better.
+constexpr double kVarianceShare = 1e-3;
+// Rows whose variances are refined together.
+constexpr Index kRefinedRows = 64;
 
 MethodOptions prediction_method(const KernelMachine& model, const PredictOptions& options) {
   MethodOptions method = model.method;
@@ -75,15 +79,34 @@ FunctionQuery::Explained FunctionQuery::explained_directly(ConstMatrixView cross
   linalg::column_dots(v, v, {out.value.data(), static_cast<std::size_t>(v.cols())});
   out.truncated = Vector::Zero(v.cols());
   out.rounded = rounding_.direct(prior, out.value);
+  if (out.rounded.maxCoeff() > kVarianceShare * noise_.harmonic_mean())
+    for (Index first = 0; first < v.cols(); first += kRefinedRows)
+      refine(cross, prior, first, std::min(kRefinedRows, v.cols() - first), out);
   return out;
 }
 
-// Default: the variance of f is known to a thousandth of the (mean) noise variance or better, from
-// r'D^-1 r <= |r|^2 / min D.
+// Rounding of a factor counts by 1 / min D: with little noise it would leave nothing of a variance.
+// With r = k* - H u in double it enters in second order only; one product with K.
+void FunctionQuery::refine(ConstMatrixView cross, ConstVectorView prior, Index first, Index rows,
+                           Explained& out) const {
+  const ConstMatrixView some = cross.middleCols(first, rows);
+  Matrix u = some;
+  system_->factor()->solve_in_place(u);
+  const Matrix r = inference::true_residual(model_.problem.kernel, noise_, model_.x, some, u);
+  const auto refined = second_order(some, prior.segment(first, rows), u, r);
+  for (Index i = 0; i < rows; ++i) {
+    if (!(refined.truncated(i) + refined.rounded(i) < out.rounded(first + i))) continue;
+    out.value(first + i) = refined.value(i);
+    out.truncated(first + i) = refined.truncated(i);
+    out.rounded(first + i) = refined.rounded(i);
+  }
+}
+
+// By default, from r'D^-1 r <= |r|^2 / min D.
 double FunctionQuery::tolerance_for(ConstMatrixView b) const {
   const double largest = b.colwise().norm().maxCoeff();
   const double allowed =
-      std::sqrt(1e-3 * system_->noise().least() * system_->noise().harmonic_mean());
+      std::sqrt(kVarianceShare * system_->noise().least() * system_->noise().harmonic_mean());
   return options_.tolerance.value_or(std::clamp(allowed / std::max(largest, 1e-300), 1e-10, 1e-2));
 }
 

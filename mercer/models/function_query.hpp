@@ -46,6 +46,8 @@ class FunctionQuery {
   };
   Moments exact_variances(const QueryBlock& block, const Observer& observer) const;
   Explained explained_directly(ConstMatrixView cross, ConstVectorView prior) const;
+  void refine(ConstMatrixView cross, ConstVectorView prior, Index first, Index rows,
+              Explained& out) const;
   Explained explained_by_solves(ConstMatrixView cross, ConstVectorView prior, std::int64_t& matvecs,
                                 const Observer& observer) const;
   // From u, close to H^-1 cross, and its residual r.
