@@ -1,9 +1,12 @@
 #include "mercer/inference/system.hpp"
 
+#include <limits>
+
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/adaptive.hpp"
 #include "mercer/inference/solvers.hpp"
+#include "mercer/krylov/energy_error.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 #include "mercer/operators/tiled_operator.hpp"
@@ -56,6 +59,14 @@ Operators make_operators(const kernels::Kernel& kernel, const Matrix& x, std::st
           operators::make(op, kernel, x, Precision::float32)};
 }
 
+Vector energy_errors(const krylov::SolveResult& result) {
+  Vector out(static_cast<Index>(result.coefficients.size()));
+  for (Index j = 0; j < out.size(); ++j)
+    out(j) = krylov::energy_error(result.coefficients[static_cast<std::size_t>(j)])
+                 .value_or(std::numeric_limits<double>::infinity());
+  return out;
+}
+
 void measure_residual(const Operators& k, const linalg::Diagonal& noise, ConstMatrixView b,
                       ConstMatrixView x, Matrix* handed_out, SystemReport& report) {
   Matrix r(b.rows(), b.cols());
@@ -93,6 +104,7 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
   if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
   const bool single = choice.precision == SolvePrecision::float32;
   const auto& method = krylov::solver(choice.solver);
+  options.keep_coefficients = method.keeps_coefficients;
   const auto& a = single ? low : high;
   auto result = adaptive ? adaptive->solve(method, a, b, x, options, context)
                          : method.solve(a, b, x, options, context);
@@ -102,6 +114,7 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
   report.iterations = result.iterations;
   report.inner_iterations = static_cast<int>(result.inner_iterations);
   report.matvecs = result.total_matvecs();
+  report.energy_errors = energy_errors(result);
   report.residuals = std::move(result.residuals);
   report.residual_norms = std::move(result.residual_norms);
   report.relative_residual = result.relative_residual;

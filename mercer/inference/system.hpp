@@ -9,6 +9,7 @@
 #include "mercer/core/history.hpp"
 #include "mercer/inference/choice.hpp"
 #include "mercer/kernels/kernel.hpp"
+#include "mercer/krylov/solver.hpp"
 #include "mercer/krylov/trail.hpp"
 #include "mercer/linalg/cholesky.hpp"
 #include "mercer/operators/registry.hpp"
@@ -35,6 +36,9 @@ struct SystemReport {
   double seconds = 0;            // without those of building a preconditioner
   double relative_residual = 0;  // true, in double, the worst column
   Vector residual_norms;         // |b - H x| per column, true, in double
+  /// Estimates of |x - H^-1 b|_H^2 per column (krylov/energy_error.hpp), in place of those not
+  /// known infinity; empty when the solver has none, and by a factor.
+  Vector energy_errors;
   History residuals = History(1);
   bool fell_back_to_double = false;
 };
@@ -55,6 +59,9 @@ struct IterativeSystem {
 SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b, MatrixView x,
                                double tolerance, const Observer& observer = {},
                                Matrix* residual = nullptr, krylov::Trail* trail = nullptr);
+
+/// SystemReport::energy_errors of a solve that kept its coefficients.
+Vector energy_errors(const krylov::SolveResult& result);
 
 /// What the report says of x: the residual b - H x in double, which `residual`, when not null,
 /// becomes; one product.

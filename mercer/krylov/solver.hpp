@@ -113,6 +113,7 @@ struct SolverInfo {
   bool needs_positive_definite;
   bool flexible;                    // P may change from step to step
   bool takes_low_precision = true;  // uses SolverContext::low_precision
+  bool keeps_coefficients = false;  // SolverOptions::keep_coefficients may be asked of it
   /// Workspace in bytes, and flops per iteration besides products and preconditioner.
   double (*bytes)(Index n, Index columns, bool preconditioned);
   double (*flops)(Index n, Index columns);
