@@ -37,7 +37,7 @@ test:  ## build everything and run all tests
 check:  ## the slower checks: arithmetics of other machines, sanitizers, fuzzers, lint, format
 	@JOBS=$(JOBS) scripts/test build arithmetics asan fuzz tsan lint format
 
-bench: all  ## benchmark tables; BENCH=product for the kernel products only
+bench: all  ## benchmark tables; BENCH=product or evidence for one of them
 	@bench/run $(BENCH)
 
 format:  ## rewrite sources in the house style

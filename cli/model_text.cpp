@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/format.hpp"
+#include "cli/option_list.hpp"
 #include "mercer/data/text.hpp"
 #include "mercer/krylov/registry.hpp"
 
@@ -198,26 +199,41 @@ std::string jitter_text(double jitter) {
       number(jitter));
 }
 
+std::string accuracy_missed_text(const std::string& why) {
+  return fmt::format(
+      "             the bound is above the accuracy asked for (--accuracy):\n"
+      "             {}\n",
+      with_dashes(why));
+}
+
 std::string certificate_text(const models::KernelMachine& model) {
   const auto& c = model.certificate;
   if (!c.rigorous)
     return fmt::format(
-        "Certificate  the residual at the mode is {}; there is no bound, because\n"
+        "Certificate  the residual at the mode is {}{}; there is no bound, because\n"
         "             {}\n",
-        number(c.residual.maxCoeff(), 3), no_bound_reason(model));
+        number(c.residual.maxCoeff(), 3),
+        c.mean_error_estimate ? fmt::format(", the error of a latent mean probably {}",
+                                            number(*c.mean_error_estimate, 2))
+                              : "",
+        no_bound_reason(model));
   const bool everywhere =
       model.problem.kernel.stationary() && model.problem.mean == inference::MeanKind::zero;
+  const std::string estimate =
+      c.mean_error_estimate ? fmt::format(", probably {}", number(*c.mean_error_estimate, 2)) : "";
   if (!model.problem.gaussian())
     return fmt::format(
-        "Certificate  every latent mean {}is within {} of the one at the exact mode\n",
-        everywhere ? "" : "at the training points ", number(c.mean_error_bound, 3));
+        "Certificate  every latent mean {}is within {} of the one at the exact mode{}\n",
+        everywhere ? "" : "at the training points ", number(c.mean_error_bound, 3), estimate);
   const std::string jitter = c.jitter > 0 ? jitter_text(c.jitter) : "";
-  return jitter + fmt::format(
-                      "Certificate  {} is within {} of the exact one (units of {});\n"
-                      "             relative residual {}\n",
-                      everywhere ? "every predicted mean" : "every mean at the training points",
-                      number(c.mean_error_bound, 3), data::printable(model.schema.learned_name()),
-                      number(c.relative_residual, 3));
+  return jitter +
+         fmt::format(
+             "Certificate  {} is within {} of the exact one{}\n"
+             "             (units of {}); relative residual {}\n",
+             everywhere ? "every predicted mean" : "every mean at the training points",
+             number(c.mean_error_bound, 3), estimate, data::printable(model.schema.learned_name()),
+             number(c.relative_residual, 3)) +
+         (c.accuracy_missed.empty() ? "" : accuracy_missed_text(c.accuracy_missed));
 }
 
 }  // namespace mercer::cli

@@ -31,6 +31,8 @@ std::vector<std::string> trend_left_out(const models::KernelMachine& model);
 std::string no_bound_reason(const models::KernelMachine& model);
 /// What a factorisation added to the noise, and that the certificate counts it.
 std::string jitter_text(double jitter);
+/// Why the error bound is above the accuracy that was asked for.
+std::string accuracy_missed_text(const std::string& why);
 std::string certificate_text(const models::KernelMachine& model);
 /// What helps a solve of this kind that ended so before its tolerance; a factorisation has no
 /// iterations. Begins a sentence that goes on with "or".

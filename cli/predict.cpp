@@ -45,6 +45,8 @@ void add_numbers(const models::Predictor& predictor, const models::Predictions& 
   if (!gaussian) out.push_back({"latent_mean", part(p.latent_mean, 0)});
   if (model.certificate.rigorous)
     out.push_back({"error_bound", gaussian ? p.mean_error_bound : part(p.error_bound, 0)});
+  if (model.certificate.mean_error_estimate)
+    out.push_back({"error_estimate", gaussian ? p.mean_error_estimate : part(p.error_estimate, 0)});
 }
 
 void add_classes(const models::KernelMachine& model, const models::Predictions& p, bool with_sd,
@@ -56,9 +58,12 @@ void add_classes(const models::KernelMachine& model, const models::Predictions& 
     out.push_back({"latent_mean" + suffix(model, c), part(p.latent_mean, c)});
     if (with_sd) out.push_back({"latent_sd" + suffix(model, c), part(p.latent_sd, c)});
   }
-  if (!model.certificate.rigorous) return;
-  Vector bound = p.rows() > 0 ? Vector(p.error_bound.rowwise().maxCoeff()) : Vector();
-  out.push_back({"error_bound", std::move(bound)});
+  const auto largest = [&](const Matrix& of_functions) {
+    return p.rows() > 0 ? Vector(of_functions.rowwise().maxCoeff()) : Vector();
+  };
+  if (model.certificate.rigorous) out.push_back({"error_bound", largest(p.error_bound)});
+  if (model.certificate.mean_error_estimate)
+    out.push_back({"error_estimate", largest(p.error_estimate)});
 }
 
 // The numbers of a block; of none for the names. `label` stands before them for classes.
@@ -172,9 +177,10 @@ int run_predict(const Words& words) {
       "predict", "  mercer predict concrete.mcr new.csv -o predictions.csv",
       "Predicts the target for every row of DATA, whose columns are found by name.\n"
       "Writes mean, sd_latent (of f), sd_obs (of y), q05, q95 (quantiles of y; others\n"
-      "with --quantiles) and error_bound (distance of mean from the exact one, at\n"
-      "most), in the units of the target; for classes label, a probability for each,\n"
-      "latent_mean, latent_sd and error_bound (of latent_mean). DATA is streamed:\n"
+      "with --quantiles), error_bound and error_estimate (distance of mean from the\n"
+      "exact one, at most and probably), in the units of the target; for classes\n"
+      "label, a probability for each, latent_mean, latent_sd, error_bound and\n"
+      "error_estimate (of latent_mean). DATA is streamed:\n"
       "memory does not depend on its length. Where it has the noise or count column\n"
       "that the model was learned with, sd_obs counts it.");
   PredictCommand command;

@@ -149,7 +149,13 @@ Json certificate_json(const models::KernelMachine& model) {
     json["mean_error_bound"] = nullptr;
     json["mean_error_bound_reason"] = no_bound_reason(model);
   }
+  if (c.mean_error_estimate)
+    put(json, "mean_error_estimate", *c.mean_error_estimate);
+  else
+    json["mean_error_estimate"] = nullptr;
   if (gaussian) {
+    put(json, "accuracy", c.accuracy);
+    if (!c.accuracy_missed.empty()) json["accuracy_missed"] = with_dashes(c.accuracy_missed);
     put(json, "residual_norm", c.residual_norm);
     put(json, "trend_defect", c.trend_defect);
     put(json, "trend_residual", c.trend_residual);

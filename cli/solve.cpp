@@ -8,6 +8,7 @@
 #include "cli/files.hpp"
 #include "cli/format.hpp"
 #include "cli/model_text.hpp"
+#include "cli/option_list.hpp"
 #include "cli/record.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/verbs.hpp"
@@ -56,6 +57,9 @@ Json solve_json(const data::Dataset& data, const std::string& path, const Json& 
   json["residuals"] = history_json(report.residuals);
   json["hyperparameters"] = hyperparameters_json(outcome.problem, outcome.scaling);
   put(json, "mean_error_bound", outcome.mean_error_bound);
+  put(json, "mean_error_estimate", outcome.mean_error_estimate);
+  if (!outcome.accuracy_missed.empty())
+    json["accuracy_missed"] = with_dashes(outcome.accuracy_missed);
   put(json, "jitter", outcome.jitter);
   json["fell_back_to_double"] = report.fell_back_to_double;
   json["peak_rss_bytes"] = peak_rss_bytes();
@@ -85,8 +89,10 @@ std::string solve_text(const data::Dataset& data, const models::SolveOutcome& ou
                       number(report.relative_residual, 3),
                       outcome.jitter > 0 ? ", of the system with the jitter" : "",
                       number(system.tolerance, 3));
-  text += fmt::format("Certificate  every mean predicted from it is within {} of the exact one\n",
-                      number(outcome.mean_error_bound, 3));
+  text += fmt::format(
+      "Certificate  every mean predicted from it is within {} of the exact one, probably {}\n",
+      number(outcome.mean_error_bound, 3), number(outcome.mean_error_estimate, 2));
+  if (!outcome.accuracy_missed.empty()) text += accuracy_missed_text(outcome.accuracy_missed);
   text += fmt::format("Time         {} to build, {} to solve; peak memory {}\n",
                       duration(outcome.build_seconds), duration(report.seconds),
                       format_bytes(static_cast<double>(peak_rss_bytes())));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/format.hpp"
 
@@ -15,6 +16,23 @@ void raise(std::optional<double>& bound, const std::optional<double>& other) {
     bound = std::max(*bound, *other);
   else
     bound.reset();
+}
+
+// What was measured, how sure that is of the other rows, and how accurate the check itself was.
+std::string measured(const models::SdError& error, bool of_logarithm) {
+  std::string text = fmt::format(
+      "on {} {} is within {} of the exact one (rms {}; at most {} % of it)",
+      plural(error.rows, "random row"), of_logarithm ? "the sd of f, the logarithm," : "sd_latent",
+      number(error.largest, 2), number(error.rms, 2), number(100 * error.largest_relative, 2));
+  const auto exceeded = error.exceeded();
+  if (exceeded.one_in > 0)
+    text += fmt::format(
+        "; fewer than 1 row in {} is off by more, with {:.0f} % confidence (--check-rows for more)",
+        exceeded.one_in, std::floor(100 * exceeded.confidence));
+  if (error.check_error > 0)
+    text += fmt::format("; the check itself, {}, may be off by {}",
+                        plural(error.matvecs, "product"), number(error.check_error, 2));
+  return text;
 }
 
 }  // namespace
@@ -32,11 +50,7 @@ std::string variances_sentence(const VarianceRecord& record) {
                          ? "are given the most correlated training points only: rather too large"
                          : "are those of draws from the posterior";
   if (record.error)
-    text += fmt::format("; on {} {} is within {} of the exact one (rms {}; at most {} % of it)",
-                        plural(record.error->rows, "random row"),
-                        record.of_logarithm ? "the sd of f, the logarithm," : "sd_latent",
-                        number(record.error->largest, 2), number(record.error->rms, 2),
-                        number(100 * record.error->largest_relative, 2));
+    text += "; " + measured(*record.error, record.of_logarithm);
   else
     text += "; their error was not measured";
   return text;
@@ -72,6 +86,13 @@ void put_variances(Json& json, const VarianceRecord& record) {
     put(json, "sd_error", record.error->largest);
     put(json, "sd_error_rms", record.error->rms);
     put(json, "sd_error_relative", record.error->largest_relative);
+    const auto exceeded = record.error->exceeded();
+    put(json, "sd_error_exceeded_share",
+        exceeded.one_in > 0 ? 1 / static_cast<double>(exceeded.one_in) : 0.0);
+    put(json, "sd_error_confidence", exceeded.confidence);
+    put(json, "sd_error_check_error", record.error->check_error);
+    put(json, "sd_error_check_bound", record.error->check_bound);
+    json["sd_error_check_matvecs"] = record.error->matvecs;
   } else {
     json["sd_error"] = nullptr;
     json["sd_error_reason"] = "`check_rows=0`: not measured";

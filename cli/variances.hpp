@@ -24,7 +24,8 @@ struct VarianceRecord {
 std::string variances_sentence(const VarianceRecord& record);
 std::string variances_text(const VarianceRecord& record);
 /// variance, sd_error_bound, probability_standard_error where it is not zero, and for approximate
-/// ones sd_error, sd_error_rms, sd_error_relative and sd_error_rows.
+/// ones what was measured on how many rows (sd_error and its kin), the confidence of that, and how
+/// accurate the check itself was.
 void put_variances(Json& json, const VarianceRecord& record);
 
 }  // namespace mercer::cli

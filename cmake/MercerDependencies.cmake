@@ -14,8 +14,6 @@ find_path(MERCER_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-openmp x86_64-linu
 find_path(MERCER_RANDOM123_INCLUDE Random123/philox.h REQUIRED)
 find_path(MERCER_BOOST_INCLUDE boost/math/distributions/normal.hpp REQUIRED)
 find_path(MERCER_NANOFLANN_INCLUDE nanoflann.hpp REQUIRED)
-find_path(MERCER_LBFGS_INCLUDE lbfgs.h REQUIRED)
-find_library(MERCER_LBFGS lbfgs REQUIRED)
 
 if(MERCER_CLI)
   find_package(CLI11 REQUIRED)

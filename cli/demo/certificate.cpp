@@ -33,6 +33,7 @@ Solved solve_again(const data::Dataset& rows, const models::KernelMachine& model
   options.method.solver = solver;
   options.method.preconditioner = "none";
   options.method.tolerance = tolerance;
+  options.method.accuracy = 0;  // or loose tolerances would not be loose
   options.method.max_iterations = 100000;
   options.train.train = "none";
   options.standardize = false;

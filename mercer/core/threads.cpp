@@ -66,8 +66,9 @@ void wait_until(std::mutex& mutex, std::condition_variable& changed, const Done&
 /// Threads that live as long as the process and run one loop at a time.
 class Team {
  public:
-  /// Calls work(worker) for worker = 0 .. workers - 1, the first of them here; watch() now and then
-  /// while the others are not done. False, and nothing is done, when another caller has the team.
+  /// Calls work(0) here and work(worker), worker < workers, in those threads that come before it
+  /// has returned; watch() now and then while they are not done. False, and nothing is done, when
+  /// another caller has the team.
   template <class Work, class Watch>
   bool run(int workers, const Work& work, const Watch& watch) {
     const std::unique_lock one_loop_at_a_time(loop_mutex_, std::try_to_lock);
@@ -81,11 +82,16 @@ class Team {
       work_ = &work;
       call_ = [](const void* w, int worker) { (*static_cast<const Work*>(w))(worker); };
       workers_ = workers;
-      busy_ = static_cast<int>(threads_.size());
+      open_ = true;
       ++generation_;
     }
     started_.notify_all();
     work(0);
+    {
+      // Nothing is left to take: who has not come yet, on a busy machine, is not waited for.
+      const std::lock_guard lock(mutex_);
+      open_ = false;
+    }
     wait_until(
         mutex_, finished_, [this] { return busy_.load() == 0; }, watch);
     return true;
@@ -96,8 +102,13 @@ class Team {
     const SerialOpenMp serial;  // tasks may call OpenBLAS
     for (;;) {
       wait_until(mutex_, started_, [&] { return generation_.load() != seen; });
-      seen = generation_.load();
-      if (worker < workers_) call_(work_, worker);
+      {
+        const std::lock_guard lock(mutex_);
+        seen = generation_.load();
+        if (!open_ || worker >= workers_) continue;
+        ++busy_;
+      }
+      call_(work_, worker);
       if (--busy_ == 0) {
         const std::lock_guard lock(mutex_);  // the waiter is either awake or already waiting
         finished_.notify_one();
@@ -109,7 +120,8 @@ class Team {
   std::mutex mutex_;
   std::condition_variable started_, finished_;
   std::atomic<std::uint64_t> generation_{0};
-  std::atomic<int> busy_{0};
+  std::atomic<int> busy_{0};    // threads inside the loop, that of its caller left out
+  bool open_ = false;           // others may still join the loop
   const void* work_ = nullptr;  // a loop's work and how to call it: no allocation per loop
   void (*call_)(const void*, int) = nullptr;
   int workers_ = 0;

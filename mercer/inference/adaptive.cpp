@@ -76,6 +76,13 @@ struct Level {
   double trace_left = 1, trace_left_at_half = 1;  // shares of the trace of K
 };
 
+// The coefficients of the whole, in place of those of a part.
+void append(const krylov::CgCoefficients& whole, krylov::CgCoefficients& part) {
+  for (const auto list : {&krylov::CgCoefficients::alpha, &krylov::CgCoefficients::beta,
+                          &krylov::CgCoefficients::energy})
+    (part.*list).insert((part.*list).begin(), (whole.*list).begin(), (whole.*list).end());
+}
+
 // Adds what a part of a solve did to the whole.
 void append(krylov::SolveResult& whole, krylov::SolveResult part) {
   part.iterations += whole.iterations;
@@ -97,6 +104,8 @@ void append(krylov::SolveResult& whole, krylov::SolveResult part) {
     }
     part.residuals = std::move(whole.residuals);
   }
+  for (std::size_t j = 0; j < std::min(part.coefficients.size(), whole.coefficients.size()); ++j)
+    append(whole.coefficients[j], part.coefficients[j]);
   whole = std::move(part);
 }
 

@@ -1,5 +1,6 @@
 #include "mercer/inference/certificate.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -38,6 +39,12 @@ Vector ErrorBound::operator()(ConstVectorView prior_variance, ConstMatrixView ba
     }
   }
   return bound;
+}
+
+double ErrorBound::where_known(double prior_variance, double explained, double trend) const {
+  return std::sqrt(std::clamp(explained, 0.0, prior_variance)) * residuals_.residual +
+         std::sqrt(prior_variance) * rounding_ +
+         std::sqrt(std::max(0.0, trend)) * (residuals_.residual + residuals_.trend_defect);
 }
 
 VarianceRounding::VarianceRounding(const kernels::Kernel& kernel, linalg::Diagonal noise,
@@ -79,33 +86,48 @@ double trend_variance_error(double trend_variance, double prior_variance, double
           residual * prior_variance);
 }
 
+Matrix true_residual(const kernels::Kernel& kernel, const linalg::Diagonal& noise, const Matrix& x,
+                     ConstMatrixView b, ConstMatrixView solution) {
+  const operators::TiledOperator k(kernel, x, operators::Precision::float64);
+  Matrix r(b.rows(), b.cols());
+  k.apply(solution, r);
+  r = b - r;
+  noise.add_product(-1.0, solution, r);
+  return r;
+}
+
+double factor_rounding(const kernels::Kernel& kernel, const linalg::Diagonal& noise,
+                       const Matrix& x) {
+  const double trace = kernel.diagonal(x).sum() + noise.trace(x.rows());
+  return (kProductRounding + linalg::cholesky_rounding(x.rows())) * trace / noise.least();
+}
+
 Certificate certify(const Problem& problem, const linalg::Diagonal& noise, const Weights& weights,
-                    const Observations& data) {
+                    const Observations& data, std::optional<double> energy) {
   const Matrix& x = data.x;
   const ConstVectorView y = data.target();
   const Matrix basis = problem.basis(x);
-  const operators::TiledOperator k(problem.kernel, x, operators::Precision::float64);
-  Vector r(y.size());
-  k.apply(weights.w, r);
-  r = y - r;
-  noise.add_product(-1.0, weights.w, r);
+  // Weights and solves of the trend share the kernel values of one product.
+  Matrix solution(y.size(), 1 + basis.cols()), b(y.size(), 1 + basis.cols());
+  solution << weights.w, weights.basis_solves;
+  b << y, basis;
+  Matrix residual = true_residual(problem.kernel, noise, x, b, solution);
+  Vector r = residual.col(0);
   Certificate out;
   if (basis.cols() > 0) {
     r -= basis * weights.beta;
     const Vector defect = basis.transpose() * weights.w;
     out.trend_defect = std::sqrt(std::max(0.0, defect.dot(weights.beta_covariance * defect)));
-    Matrix residual(basis.rows(), basis.cols());
-    k.apply(weights.basis_solves, residual);
-    residual = basis - residual;
-    noise.add_product(-1.0, weights.basis_solves, residual);
-    residual = noise.vector(y.size()).cwiseSqrt().cwiseInverse().asDiagonal() * residual;
+    const Matrix whitened = noise.vector(y.size()).cwiseSqrt().cwiseInverse().asDiagonal() *
+                            residual.rightCols(basis.cols());
     Matrix products(basis.cols(), basis.cols());
-    linalg::gram(1.0, residual, 0.0, products);
+    linalg::gram(1.0, whitened, 0.0, products);
     const double squared = products.cwiseProduct(weights.beta_covariance).sum();
     out.trend_residual = std::sqrt(std::max(0.0, squared));
   }
   out.residual_norm = r.norm();
-  out.residual = Vector::Constant(1, std::sqrt(noise.inverse_squares(r)(0)));
+  const double weighted = std::sqrt(noise.inverse_squares(r)(0));
+  out.residual = Vector::Constant(1, energy ? std::min(weighted, *energy) : weighted);
   out.relative_residual = y.norm() > 0 ? r.norm() / y.norm() : r.norm();
   const ErrorBound bound(problem.kernel, weights, {out.residual(0), out.trend_defect}, x);
   out.mean_error_bound = bound(problem.kernel.diagonal(x), basis).maxCoeff();

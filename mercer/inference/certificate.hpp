@@ -8,6 +8,8 @@
 //   plus the rounding of the product k*'w itself. Without a trend the second term is absent.
 #pragma once
 
+#include <optional>
+
 #include "mercer/inference/observations.hpp"
 #include "mercer/inference/posterior.hpp"
 #include "mercer/inference/problem.hpp"
@@ -27,6 +29,10 @@ class ErrorBound {
   /// Bounds on the model's scale, from k** and the basis row a* of each point; uses
   /// sqrt(q'M^-1 q) <= sqrt(a*'M^-1 a*) + sqrt(k**).
   Vector operator()(ConstVectorView prior_variance, ConstMatrixView basis) const;
+
+  /// The same with Gaussian noise where the variance is known: `explained` is at least k*'H^-1 k*,
+  /// `trend` at least q'M^-1 q.
+  double where_known(double prior_variance, double explained, double trend) const;
 
  private:
   Residuals residuals_;
@@ -63,8 +69,18 @@ class VarianceRounding {
 /// sqrt(k**) in the M^-1 norm.
 double trend_variance_error(double trend_variance, double prior_variance, double residual);
 
-/// Computes r with one product in double, and the bounds at the training points.
+/// b - (K + D) x in double, one product.
+Matrix true_residual(const kernels::Kernel& kernel, const linalg::Diagonal& noise, const Matrix& x,
+                     ConstMatrixView b, ConstMatrixView solution);
+
+/// The computed factor of H has L L' <= (1 + d) H; this is d, from the rounding of the factor (see
+/// VarianceRounding) and H >= min D.
+double factor_rounding(const kernels::Kernel& kernel, const linalg::Diagonal& noise,
+                       const Matrix& x);
+
+/// Computes r with one product in double, and the bounds at the training points. `energy`: another
+/// bound of sqrt(r'H^-1 r), where one is known.
 Certificate certify(const Problem& problem, const linalg::Diagonal& noise, const Weights& weights,
-                    const Observations& data);
+                    const Observations& data, std::optional<double> energy = {});
 
 }  // namespace mercer::inference

@@ -33,6 +33,9 @@ struct PosteriorRequest {
   double tolerance = 1e-6;     // of the solves, or of the mode
   bool with_evidence = false;  // the log evidence as well
   bool with_gradient = false;  // and, where H is factored, its gradient: two more factorisations
+  /// Gaussian noise: solves go on below the tolerance until the error bound of the mean is this
+  /// share of the target's standard deviation; 0: they do not.
+  double accuracy = 0;
 };
 
 /// Where the latent functions were: the search for the next mode begins there. Empty for methods

@@ -107,8 +107,9 @@ class KernelCg final : public Inference {
     auto choice = setup_.system;
     choice.solver = krylov::default_solver().name;
     choice.preconditioner = choice.preconditioning.rank ? "auto" : "none";
-    auto found = find_posterior_mode(at, rows, choice, std::move(start),
-                                     {.tolerance = request.tolerance, .max_steps = 0}, progress);
+    auto found = find_posterior_mode(
+        at, rows, choice, std::move(start),
+        {.tolerance = request.tolerance, .max_steps = 0, .with_change = true}, progress);
     auto& mode = found.mode;
     if (mode.stop != StopReason::converged && done.stop == StopReason::converged)
       done.stop = StopReason::stagnation;

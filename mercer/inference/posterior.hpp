@@ -15,14 +15,20 @@ namespace mercer::inference {
 
 /// How far predictions are from the exact ones. For every x*
 ///   |mean(x*) - exact mean(x*)| <= sqrt(k**) residual + trend and rounding terms.
-///   Gaussian noise:  residual = |D^-1/2 r|, r = y - A beta - H w; |r|/sqrt(s2) when the noise
-///                    variances D are equal.
+///   Gaussian noise:  residual >= sqrt(r'H^-1 r), r = y - A beta - H w: the smaller of |D^-1/2 r|,
+///                    which is |r|/sqrt(s2) when the noise variances D are equal, and, where H was
+///                    factored, |L^-1 r| with its rounding.
 ///   Laplace:         residual = sqrt(r'K r), r = grad log p - w, against the exact mode; a bound
 ///                    when the likelihood is log-concave and the mean zero. Functions that the
 ///                    likelihood couples all have the residual of their sum of r'K r.
 struct Certificate {
   Vector residual = Vector::Zero(1);  // of every latent function; true, double precision
   double mean_error_bound = 0;        // the bound at its largest over the training points
+  /// What the largest error of a mean probably is; no bound, and never above it. Unset in models of
+  /// earlier programs.
+  std::optional<double> mean_error_estimate;
+  double accuracy = 0;  // the bound that was asked for, as a share of the target's sd; 0: none
+  std::string accuracy_missed;  // why the bound is larger than that; empty: it is not
   // False: the likelihood is not log-concave, or Laplace's approximation has a mean.
   bool rigorous = true;
   double relative_residual = 0;  // Gaussian noise only: |r| / |y|

@@ -7,6 +7,7 @@
 
 #include "mercer/core/history.hpp"
 #include "mercer/core/types.hpp"
+#include "mercer/inference/variance_check.hpp"
 
 MERCER_API_BEGIN
 namespace mercer::inference {
@@ -16,6 +17,11 @@ struct QueryBlock {
   Matrix x;      // M x d
   Matrix basis;  // of the mean, M x q
   Vector prior;  // k**
+
+  QueryBlock rows(Index first, Index count) const {
+    return {x.middleRows(first, count), basis.middleRows(first, count),
+            prior.segment(first, count)};
+  }
 };
 
 /// Of C latent functions at the rows of a block.
@@ -39,9 +45,10 @@ class Query {
   virtual ~Query() = default;
   /// Throws Interrupted when `progress` stops, ToleranceNotReached when a solve fails.
   virtual Moments moments(const QueryBlock& block, const QueryProgress& progress) = 0;
-  /// Variances by solves for every row, whatever the method of the others is; no means and no
-  /// draws.
-  virtual Moments exact_variances(const QueryBlock& block, const QueryProgress& progress) = 0;
+  /// Variances by solves, to measure the error of the standard deviations `sd` (M x C): as exact as
+  /// that needs. A solve that ends early is no error: what it leaves open is part of the result.
+  virtual CheckedVariances check_variances(const QueryBlock& block, ConstMatrixView sd,
+                                           const QueryProgress& progress) = 0;
 };
 
 /// Variances below this share of the prior variance are rounding, not knowledge; true when raised.

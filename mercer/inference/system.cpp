@@ -1,9 +1,12 @@
 #include "mercer/inference/system.hpp"
 
+#include <limits>
+
 #include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/adaptive.hpp"
 #include "mercer/inference/solvers.hpp"
+#include "mercer/krylov/energy_error.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 #include "mercer/operators/tiled_operator.hpp"
@@ -56,6 +59,14 @@ Operators make_operators(const kernels::Kernel& kernel, const Matrix& x, std::st
           operators::make(op, kernel, x, Precision::float32)};
 }
 
+Vector energy_errors(const krylov::SolveResult& result) {
+  Vector out(static_cast<Index>(result.coefficients.size()));
+  for (Index j = 0; j < out.size(); ++j)
+    out(j) = krylov::energy_error(result.coefficients[static_cast<std::size_t>(j)])
+                 .value_or(std::numeric_limits<double>::infinity());
+  return out;
+}
+
 void measure_residual(const Operators& k, const linalg::Diagonal& noise, ConstMatrixView b,
                       ConstMatrixView x, Matrix* handed_out, SystemReport& report) {
   Matrix r(b.rows(), b.cols());
@@ -74,7 +85,8 @@ void measure_residual(const Operators& k, const linalg::Diagonal& noise, ConstMa
 }
 
 SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b, MatrixView x,
-                               double tolerance, const Observer& observer, Matrix* residual) {
+                               double tolerance, const Observer& observer, Matrix* residual,
+                               krylov::Trail* trail) {
   if (const auto own = solver(system.choice.solver).solve)
     return own(system, b, x, tolerance, observer, residual);
   const auto& [k, noise, choice, preconditioner, adaptive] = system;
@@ -86,11 +98,13 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
   context.preconditioner = preconditioner;
   context.observer = observer;
   context.residual = residual;
+  context.trail = trail;
   const linalg::ShiftedOperator high(*k.exact, noise);
   const linalg::ShiftedOperator low(k.fast ? *k.fast : *k.exact, noise);
   if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
   const bool single = choice.precision == SolvePrecision::float32;
   const auto& method = krylov::solver(choice.solver);
+  options.keep_coefficients = method.keeps_coefficients;
   const auto& a = single ? low : high;
   auto result = adaptive ? adaptive->solve(method, a, b, x, options, context)
                          : method.solve(a, b, x, options, context);
@@ -100,6 +114,7 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
   report.iterations = result.iterations;
   report.inner_iterations = static_cast<int>(result.inner_iterations);
   report.matvecs = result.total_matvecs();
+  report.energy_errors = energy_errors(result);
   report.residuals = std::move(result.residuals);
   report.residual_norms = std::move(result.residual_norms);
   report.relative_residual = result.relative_residual;
@@ -199,7 +214,8 @@ SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x,
 }
 
 SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x, double tolerance,
-                                      const Observer& observer, Matrix* residual) const {
+                                      const Observer& observer, Matrix* residual,
+                                      krylov::Trail* trail) const {
   if (b.rows() != impl_->k->exact->size())
     throw DimensionMismatch("solve: rows of b", b.rows(), "number of points",
                             impl_->k->exact->size());
@@ -207,8 +223,9 @@ SystemReport RegularizedSystem::solve(ConstMatrixView b, MatrixView x, double to
   const double built_before = impl_->adaptive ? impl_->adaptive->build_seconds() : 0;
   const IterativeSystem iterative{*impl_->k, impl_->noise, impl_->choice,
                                   impl_->preconditioner.get(), impl_->adaptive.get()};
-  auto report = impl_->factor ? impl_->solve_directly(b, x, residual)
-                              : solve_iteratively(iterative, b, x, tolerance, observer, residual);
+  auto report = impl_->factor
+                    ? impl_->solve_directly(b, x, residual)
+                    : solve_iteratively(iterative, b, x, tolerance, observer, residual, trail);
   report.seconds = timer.seconds();
   if (impl_->adaptive) report.seconds -= impl_->adaptive->build_seconds() - built_before;
   return report;

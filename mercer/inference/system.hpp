@@ -9,6 +9,8 @@
 #include "mercer/core/history.hpp"
 #include "mercer/inference/choice.hpp"
 #include "mercer/kernels/kernel.hpp"
+#include "mercer/krylov/solver.hpp"
+#include "mercer/krylov/trail.hpp"
 #include "mercer/linalg/cholesky.hpp"
 #include "mercer/operators/registry.hpp"
 
@@ -34,6 +36,9 @@ struct SystemReport {
   double seconds = 0;            // without those of building a preconditioner
   double relative_residual = 0;  // true, in double, the worst column
   Vector residual_norms;         // |b - H x| per column, true, in double
+  /// Estimates of |x - H^-1 b|_H^2 per column (krylov/energy_error.hpp), in place of those not
+  /// known infinity; empty when the solver has none, and by a factor.
+  Vector energy_errors;
   History residuals = History(1);
   bool fell_back_to_double = false;
 };
@@ -49,10 +54,14 @@ struct IterativeSystem {
   Adaptive* adaptive = nullptr;  // instead of it
 };
 /// x = H^-1 b from the first guess x, to |b - H x| <= tolerance |b| in double, whatever the
-/// precision of the products; `residual`, when not null, becomes b - H x.
+/// precision of the products; `residual`, when not null, becomes b - H x, and `trail` is offered
+/// solutions on the way where the solver has them.
 SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b, MatrixView x,
                                double tolerance, const Observer& observer = {},
-                               Matrix* residual = nullptr);
+                               Matrix* residual = nullptr, krylov::Trail* trail = nullptr);
+
+/// SystemReport::energy_errors of a solve that kept its coefficients.
+Vector energy_errors(const krylov::SolveResult& result);
 
 /// What the report says of x: the residual b - H x in double, which `residual`, when not null,
 /// becomes; one product.
@@ -76,9 +85,11 @@ class RegularizedSystem {
 
   /// x = H^-1 b; x is the first guess of iterative methods (zeros are fine).
   SystemReport solve(ConstMatrixView b, MatrixView x, const Observer& observer = {}) const;
-  /// The same with another tolerance; `residual`, when not null, becomes b - H x, in double.
+  /// The same with another tolerance; `residual`, when not null, becomes b - H x, in double, and
+  /// `trail` is offered solutions on the way where the solver has them.
   SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance,
-                     const Observer& observer = {}, Matrix* residual = nullptr) const;
+                     const Observer& observer = {}, Matrix* residual = nullptr,
+                     krylov::Trail* trail = nullptr) const;
 
   const SystemChoice& choice() const;
   /// D, the noise variances of H, jitter included.

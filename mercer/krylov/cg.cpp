@@ -27,6 +27,7 @@ SolverInfo cg_info() {
           .solve = cg,
           .needs_positive_definite = true,
           .flexible = false,
+          .keeps_coefficients = true,
           .bytes = cg_bytes,
           .flops = cg_flops};
 }

@@ -12,6 +12,7 @@
 
 #include "mercer/core/history.hpp"
 #include "mercer/core/options.hpp"
+#include "mercer/krylov/trail.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 
 MERCER_API_BEGIN
@@ -62,6 +63,8 @@ struct SolverContext {
   const linalg::LinearOperator* low_precision = nullptr;
   /// When not null it becomes b - A x, as computed for the last check: no further product.
   Matrix* residual = nullptr;
+  /// When not null it is offered the solutions of the first column on the way.
+  Trail* trail = nullptr;
 };
 
 /// The coefficients of one column's conjugate gradients: x += alpha p, p = z + beta p. beta[k]
@@ -110,6 +113,7 @@ struct SolverInfo {
   bool needs_positive_definite;
   bool flexible;                    // P may change from step to step
   bool takes_low_precision = true;  // uses SolverContext::low_precision
+  bool keeps_coefficients = false;  // SolverOptions::keep_coefficients may be asked of it
   /// Workspace in bytes, and flops per iteration besides products and preconditioner.
   double (*bytes)(Index n, Index columns, bool preconditioned);
   double (*flops)(Index n, Index columns);

@@ -1,6 +1,7 @@
 // Tiled Cholesky factorisation: LAPACK and BLAS on tiles, tiles in parallel, fixed order of sums.
 //   Source: Buttari et al. (2009), a class of parallel tiled linear algebra algorithms.
-//   Cost:   n^3/3 flops to factor, 2n^3/3 more for the inverse, in place: 8 n^2 bytes.
+//   Cost:   n^3/3 flops to factor, 2n^3/3 more for the inverse, in place: 8 n^2 bytes (and those of
+//           a row of tiles for the inverse).
 //   Same bits for any number of threads.
 #pragma once
 
@@ -19,7 +20,7 @@ class Cholesky {
 
   Index size() const { return l_.rows(); }
   /// The factor; only its lower triangle is meaningful.
-  const Matrix& factor() const { return l_; }
+  const Matrix &factor() const { return l_; }
   double log_det() const;
   /// x = A^-1 b in place.
   void solve_in_place(MatrixView b) const;
@@ -27,6 +28,8 @@ class Cholesky {
   void solve_lower_in_place(MatrixView b) const;
   /// Consumes the factor and returns A^-1, both triangles (no second n x n array).
   Matrix inverse() &&;
+  /// The same, of which only the lower triangle is meaningful.
+  Matrix lower_inverse() &&;
   /// Consumes the factor and returns its memory, to build the next matrix in.
   Matrix storage() && { return std::move(l_); }
 

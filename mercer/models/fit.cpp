@@ -60,6 +60,8 @@ KernelMachine machine(const data::Dataset& data, const FitOptions& options, cons
   model.certificate = std::move(posterior.certificate);
   model.certificate.mean_error_bound =
       task.scaling.unscale_width(model.certificate.mean_error_bound);
+  if (auto& estimate = model.certificate.mean_error_estimate)
+    estimate = task.scaling.unscale_width(*estimate);
   model.method = options.method;
   model.mean_only = options.mean_only;
   return model;
@@ -149,7 +151,8 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
   }
   const bool with_evidence = options.evidence && !result.likelihood.known;
   auto posterior = method->posterior(
-      problem, {options.method.tolerance, with_evidence, options.gradient}, progress);
+      problem, {options.method.tolerance, with_evidence, options.gradient, options.method.accuracy},
+      progress);
   if (with_evidence) result.likelihood = std::move(posterior.evidence);
   if (!result.likelihood.known && !options.evidence) {
     result.likelihood.method = "none";

@@ -18,6 +18,10 @@ namespace {
 
 // Rows at a time where no solve sets the width.
 constexpr Index kRows = 1024;
+// A variance is known to this share of the (mean) noise variance or better.
+constexpr double kVarianceShare = 1e-3;
+// Rows whose variances are refined together.
+constexpr Index kRefinedRows = 64;
 
 MethodOptions prediction_method(const KernelMachine& model, const PredictOptions& options) {
   MethodOptions method = model.method;
@@ -75,18 +79,40 @@ FunctionQuery::Explained FunctionQuery::explained_directly(ConstMatrixView cross
   linalg::column_dots(v, v, {out.value.data(), static_cast<std::size_t>(v.cols())});
   out.truncated = Vector::Zero(v.cols());
   out.rounded = rounding_.direct(prior, out.value);
+  if (out.rounded.maxCoeff() > kVarianceShare * noise_.harmonic_mean())
+    for (Index first = 0; first < v.cols(); first += kRefinedRows)
+      refine(cross, prior, first, std::min(kRefinedRows, v.cols() - first), out);
   return out;
+}
+
+// Rounding of a factor counts by 1 / min D: with little noise it would leave nothing of a variance.
+// With r = k* - H u in double it enters in second order only; one product with K.
+void FunctionQuery::refine(ConstMatrixView cross, ConstVectorView prior, Index first, Index rows,
+                           Explained& out) const {
+  const ConstMatrixView some = cross.middleCols(first, rows);
+  Matrix u = some;
+  system_->factor()->solve_in_place(u);
+  const Matrix r = inference::true_residual(model_.problem.kernel, noise_, model_.x, some, u);
+  const auto refined = second_order(some, prior.segment(first, rows), u, r);
+  for (Index i = 0; i < rows; ++i) {
+    if (!(refined.truncated(i) + refined.rounded(i) < out.rounded(first + i))) continue;
+    out.value(first + i) = refined.value(i);
+    out.truncated(first + i) = refined.truncated(i);
+    out.rounded(first + i) = refined.rounded(i);
+  }
+}
+
+// By default, from r'D^-1 r <= |r|^2 / min D.
+double FunctionQuery::tolerance_for(ConstMatrixView b) const {
+  const double largest = b.colwise().norm().maxCoeff();
+  const double allowed =
+      std::sqrt(kVarianceShare * system_->noise().least() * system_->noise().harmonic_mean());
+  return options_.tolerance.value_or(std::clamp(allowed / std::max(largest, 1e-300), 1e-10, 1e-2));
 }
 
 Matrix FunctionQuery::solve(ConstMatrixView b, MatrixView u, std::int64_t& matvecs,
                             const Observer& observer) const {
-  // Default: the variance of f is known to a thousandth of the (mean) noise variance or better,
-  // from r'D^-1 r <= |r|^2 / min D.
-  const double largest = b.colwise().norm().maxCoeff();
-  const double allowed =
-      std::sqrt(1e-3 * system_->noise().least() * system_->noise().harmonic_mean());
-  const double tolerance =
-      options_.tolerance.value_or(std::clamp(allowed / std::max(largest, 1e-300), 1e-10, 1e-2));
+  const double tolerance = tolerance_for(b);
   Matrix r;
   const auto report = system_->solve(b, u, tolerance, observer, &r);
   matvecs += report.matvecs;
@@ -94,22 +120,16 @@ Matrix FunctionQuery::solve(ConstMatrixView b, MatrixView u, std::int64_t& matve
   if (report.stop != StopReason::converged)
     throw ToleranceNotReached(fmt::format(
         "the {} not found to tolerance {:.1e}: {} after {} iterations, relative residual {:.1e}; "
-        "use `solver=cholesky`, a looser `tolerance`, or {}",
-        approximate() ? "exact variances that measure the error of the others were"
-                      : "variances were",
-        tolerance, to_string(report.stop), count_text(report.iterations), report.relative_residual,
-        approximate() ? "`check_rows=0`" : "`variance=vecchia` or none"));
+        "use `solver=cholesky`, a looser `tolerance`, or `variance=vecchia` or none",
+        plan_.variance == "exact" ? "variances were" : "draws were", tolerance,
+        to_string(report.stop), count_text(report.iterations), report.relative_residual));
   return r;
 }
 
 // For u with residual r = k* - H u:  k*'H^-1 k* = k*'u + u'r + r'H^-1 r, and the last term lies in
 // [0, r'D^-1 r]: leaving it out overstates the variance by no more than that.
-FunctionQuery::Explained FunctionQuery::explained_by_solves(ConstMatrixView cross,
-                                                            ConstVectorView prior,
-                                                            std::int64_t& matvecs,
-                                                            const Observer& observer) const {
-  Matrix u = Matrix::Zero(cross.rows(), cross.cols());
-  const Matrix r = solve(cross, u, matvecs, observer);
+FunctionQuery::Explained FunctionQuery::second_order(ConstMatrixView cross, ConstVectorView prior,
+                                                     ConstMatrixView u, ConstMatrixView r) const {
   Explained explained{Vector(cross.cols()), system_->noise().inverse_squares(r),
                       rounding_.iterative(prior, u)};
   Vector correction(cross.cols());
@@ -118,6 +138,15 @@ FunctionQuery::Explained FunctionQuery::explained_by_solves(ConstMatrixView cros
   linalg::column_dots(u, r, {correction.data(), count});
   explained.value += correction;
   return explained;
+}
+
+FunctionQuery::Explained FunctionQuery::explained_by_solves(ConstMatrixView cross,
+                                                            ConstVectorView prior,
+                                                            std::int64_t& matvecs,
+                                                            const Observer& observer) const {
+  Matrix u = Matrix::Zero(cross.rows(), cross.cols());
+  const Matrix r = solve(cross, u, matvecs, observer);
+  return second_order(cross, prior, u, r);
 }
 
 // q'M^-1 q with q = a* - A'H^-1 k*.
@@ -143,9 +172,19 @@ Moments FunctionQuery::exact_variances(const QueryBlock& block, const Observer& 
   const double jitter = model_.certificate.jitter;
   const double jitter_ratio = jitter > 0 ? jitter / (noise_.least() - jitter) : 0.0;
   double sd_error_bound = 0;
+  out.error_bound = bound_(prior, block.basis);
   for (Index i = 0; i < variance.size(); ++i) {
-    explained.rounded(i) += inference::trend_variance_error(std::max(0.0, trend(i)), prior(i),
-                                                            model_.certificate.trend_residual);
+    const double trend_error = inference::trend_variance_error(std::max(0.0, trend(i)), prior(i),
+                                                               model_.certificate.trend_residual);
+    // Laplace's bound is in the norm of K^-1, which knows nothing of the variance.
+    if (model_.problem.gaussian())
+      out.error_bound(i, 0) =
+          std::min(out.error_bound(i, 0),
+                   bound_.where_known(prior(i),
+                                      (1 + jitter_ratio) * std::max(0.0, explained.value(i)) +
+                                          explained.rounded(i) + explained.truncated(i),
+                                      trend(i) + trend_error));
+    explained.rounded(i) += trend_error;
     const double high = variance(i) + explained.rounded(i);
     // k*'H^-1 k* is at most jitter/min D times larger for H without its jitter.
     const double low = variance(i) - explained.rounded(i) - explained.truncated(i) -
@@ -158,6 +197,42 @@ Moments FunctionQuery::exact_variances(const QueryBlock& block, const Observer& 
   out.variance = variance;
   out.sd_error_bound = sd_error_bound;
   return out;
+}
+
+inference::CheckedVariances FunctionQuery::check_variances(const QueryBlock& block,
+                                                           ConstVectorView sd,
+                                                           const Observer& observer) const {
+  Matrix cross(model_.x.rows(), block.x.rows());
+  operators::cross_matrix(model_.problem.kernel, model_.x, block.x, cross);
+  const Vector trend = trend_variance(block);
+  inference::CheckedVariances out;
+  const auto settle = [&](const Explained& explained) {
+    out.variance = block.prior - explained.value + trend;
+    for (Index i = 0; i < out.variance.rows(); ++i)
+      inference::raise_to_floor(out.variance(i, 0), block.prior(i));
+    out.truncated = explained.truncated;
+    out.bound = explained.truncated + explained.rounded;
+  };
+  if (system_->factor() != nullptr) {
+    settle(explained_directly(cross, block.prior));
+    return out;
+  }
+  inference::CheckTolerance tolerance(tolerance_for(cross), options_.tolerance);
+  Matrix u = Matrix::Zero(cross.rows(), cross.cols()), r;
+  while (true) {
+    const auto report = system_->solve(cross, u, tolerance.value(), observer, &r);
+    out.matvecs += report.matvecs;
+    out.iterations += report.iterations;
+    if (report.stop == StopReason::interrupted) throw Interrupted("interrupted while predicting");
+    const Matrix before = out.truncated;
+    settle(second_order(cross, block.prior, u, r));
+    if (report.energy_errors.size() == cross.cols())
+      out.truncated = out.truncated.cwiseMin(report.energy_errors);
+    // Rows that the last solve left as they were.
+    if (before.size() > 0) out.truncated = out.truncated.cwiseMin(before);
+    if (tolerance.suffices(sd, out.variance, out.truncated) || report.stop != StopReason::converged)
+      return out;
+  }
 }
 
 // By neighbours, or from the deviations of draws from the mean, which is known: no degree of
@@ -205,7 +280,7 @@ Moments FunctionQuery::moments(const QueryBlock& block, const Observer& observer
     approximate_variances(block, deviations, out);
   out.mean = mean;
   if (function_.offset != 0) out.mean.array() += function_.offset;
-  out.error_bound = bound_(block.prior, block.basis);
+  if (plan_.variance != "exact") out.error_bound = bound_(block.prior, block.basis);
   out.deviations = deviations.leftCols(options_.variance.joint_samples);
   out.matvecs += matvecs;
   return out;
@@ -233,15 +308,6 @@ FunctionQuery& IndependentQuery::function(Index c) {
   return *slot;
 }
 
-namespace {
-
-QueryBlock part_of(const QueryBlock& block, Index first, Index rows) {
-  return {block.x.middleRows(first, rows), block.basis.middleRows(first, rows),
-          block.prior.segment(first, rows)};
-}
-
-}  // namespace
-
 Moments IndependentQuery::moments(const QueryBlock& block,
                                   const inference::QueryProgress& progress) {
   const Index m = block.x.rows(), count = model_.num_functions();
@@ -263,7 +329,7 @@ Moments IndependentQuery::moments(const QueryBlock& block,
         return progress ? progress(done) : Action::proceed;
       };
       if (observer({}) == Action::stop) throw Interrupted("interrupted while predicting");
-      const auto some = f.moments(part_of(block, first, rows), observer);
+      const auto some = f.moments(block.rows(first, rows), observer);
       out.mean.col(c).segment(first, rows) = some.mean;
       out.error_bound.col(c).segment(first, rows) = some.error_bound;
       out.deviations.block(first, c * draws, rows, draws) = some.deviations;
@@ -279,20 +345,18 @@ Moments IndependentQuery::moments(const QueryBlock& block,
   return out;
 }
 
-Moments IndependentQuery::exact_variances(const QueryBlock& block,
-                                          const inference::QueryProgress& progress) {
+inference::CheckedVariances IndependentQuery::check_variances(
+    const QueryBlock& block, ConstMatrixView sd, const inference::QueryProgress& progress) {
   const Index m = block.x.rows(), count = model_.num_functions();
   const auto observer = [&](const Iteration&) { return progress ? progress(-1) : Action::proceed; };
-  Moments out;
-  out.variance.resize(m, count);
+  inference::CheckedVariances out{Matrix(m, count), Matrix(m, count), Matrix(m, count)};
   for (Index c = 0; c < count; ++c) {
     auto& f = function(c);
     const Index step = f.plan().variance_block;
     for (Index first = 0; first < m; first += step) {
       const Index rows = std::min(step, m - first);
-      const auto some = f.exact_variances(part_of(block, first, rows), observer);
-      out.variance.col(c).segment(first, rows) = some.variance;
-      out.matvecs += some.matvecs;
+      out.put(first, c,
+              f.check_variances(block.rows(first, rows), sd.col(c).segment(first, rows), observer));
     }
   }
   return out;

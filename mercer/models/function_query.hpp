@@ -34,8 +34,9 @@ class FunctionQuery {
   Index block_rows() const;
   /// Throws Interrupted when the observer stops, ToleranceNotReached.
   Moments moments(const QueryBlock& block, const Observer& observer);
-  /// Variances by one solve a row, whatever the method of the others is.
-  Moments exact_variances(const QueryBlock& block, const Observer& observer) const;
+  /// Variances by solves, as exact as measuring the error of `sd` needs.
+  inference::CheckedVariances check_variances(const QueryBlock& block, ConstVectorView sd,
+                                              const Observer& observer) const;
 
  private:
   // k*'H^-1 k* and how far it may be from the exact value: `truncated` below it by leaving the
@@ -43,11 +44,19 @@ class FunctionQuery {
   struct Explained {
     Vector value, truncated, rounded;
   };
+  Moments exact_variances(const QueryBlock& block, const Observer& observer) const;
   Explained explained_directly(ConstMatrixView cross, ConstVectorView prior) const;
+  void refine(ConstMatrixView cross, ConstVectorView prior, Index first, Index rows,
+              Explained& out) const;
   Explained explained_by_solves(ConstMatrixView cross, ConstVectorView prior, std::int64_t& matvecs,
                                 const Observer& observer) const;
+  // From u, close to H^-1 cross, and its residual r.
+  Explained second_order(ConstMatrixView cross, ConstVectorView prior, ConstMatrixView u,
+                         ConstMatrixView r) const;
   // The part of a variance that comes from estimating the trend.
   Vector trend_variance(const QueryBlock& block) const;
+  // Of solves whose answers are wanted.
+  double tolerance_for(ConstMatrixView b) const;
   // u = H^-1 b so well that |r|^2/s2 is below a thousandth of the noise; throws when that is not
   // reached. Returns r = b - H u.
   Matrix solve(ConstMatrixView b, MatrixView u, std::int64_t& matvecs,
@@ -76,8 +85,8 @@ class IndependentQuery final : public inference::Query {
   /// `model` must outlive this.
   IndependentQuery(const KernelMachine& model, const PredictOptions& options);
   Moments moments(const QueryBlock& block, const inference::QueryProgress& progress) override;
-  Moments exact_variances(const QueryBlock& block,
-                          const inference::QueryProgress& progress) override;
+  inference::CheckedVariances check_variances(const QueryBlock& block, ConstMatrixView sd,
+                                              const inference::QueryProgress& progress) override;
   /// The plan of the first function.
   const Plan& plan() const { return plan_; }
 

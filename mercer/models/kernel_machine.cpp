@@ -24,9 +24,16 @@ const char* task_of(const KernelMachine& model) {
 }
 
 nlohmann::json to_json(const Certificate& c) {
-  return {{"mean_error_bound", c.mean_error_bound}, {"relative_residual", c.relative_residual},
-          {"residual_norm", c.residual_norm},       {"trend_defect", c.trend_defect},
-          {"trend_residual", c.trend_residual},     {"jitter", c.jitter}};
+  nlohmann::json json = {{"mean_error_bound", c.mean_error_bound},
+                         {"relative_residual", c.relative_residual},
+                         {"residual_norm", c.residual_norm},
+                         {"trend_defect", c.trend_defect},
+                         {"trend_residual", c.trend_residual},
+                         {"jitter", c.jitter},
+                         {"accuracy", c.accuracy},
+                         {"accuracy_missed", c.accuracy_missed}};
+  if (c.mean_error_estimate) json["mean_error_estimate"] = *c.mean_error_estimate;
+  return json;
 }
 
 // The record is a text, so that the header needs no JSON library.
@@ -43,7 +50,14 @@ Certificate certificate_from(const nlohmann::json& json) {
   c.residual_norm = json.at("residual_norm").get<double>();
   c.trend_defect = json.at("trend_defect").get<double>();
   c.trend_residual = json.at("trend_residual").get<double>();
-  c.jitter = json.value("jitter", 0.0);  // files of earlier programs do not have it
+  // Files of earlier programs do not have these.
+  c.jitter = json.value("jitter", 0.0);
+  c.accuracy = json.value("accuracy", 0.0);
+  c.accuracy_missed = json.value("accuracy_missed", std::string());
+  if (json.contains("mean_error_estimate")) {
+    c.mean_error_estimate = json.at("mean_error_estimate").get<double>();
+    if (!(*c.mean_error_estimate >= 0)) throw ModelFileError("an error estimate is negative");
+  }
   if (!(c.trend_residual >= 0)) throw ModelFileError("a residual is negative");
   if (!(c.jitter >= 0)) throw ModelFileError("its jitter is negative");
   return c;

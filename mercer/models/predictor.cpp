@@ -13,6 +13,7 @@
 #include "mercer/models/function_query.hpp"
 #include "mercer/models/log_normal.hpp"
 #include "mercer/models/scaled_data.hpp"
+#include "mercer/planning/variance_plan.hpp"
 
 namespace mercer::models {
 namespace {
@@ -85,11 +86,6 @@ struct Predictor::Impl {
     check(options.variance);
     settle_variances(model, options.variance);
     options.quantiles = settled_quantiles(model, options);
-    // A row of coupled functions is as many right-hand sides as there are functions.
-    const std::string& variance = options.variance.method;
-    const bool checks = variance != "exact" && variance != "none";
-    if (model.coupled() && checks && !options.variance.check_rows)
-      options.variance.check_rows = std::max<Index>(8, 64 / model.num_functions());
     auto made = make_query(model, options);
     query = std::move(made.query);
     plan = std::move(made.plan);
@@ -108,6 +104,7 @@ struct Predictor::Impl {
   void add_numbers(Predictions& out) const;
   void add_classes(Predictions& out) const;
   void add_coupled_classes(const Matrix& covariance, Predictions& out) const;
+  SdError error_of(Index c, ConstMatrixView sd, const inference::CheckedVariances& checked) const;
   /// The belief about f on the scale of the likelihood.
   struct Belief {
     double mean = 0, variance = 0;
@@ -155,14 +152,24 @@ void Predictor::Impl::to_target_units(Predictions& out) const {
   out.latent_sd *= scaling.target_sd;
   out.samples *= scaling.target_sd;
   if (out.sd_error_bound) out.sd_error_bound = scaling.unscale_width(*out.sd_error_bound);
+  // The estimate of the fit is one for all rows; like the bound it is smaller where little is known
+  // from the data.
+  const auto& certificate = model.certificate;
+  if (certificate.mean_error_estimate)
+    out.error_estimate =
+        out.error_bound * (certificate.mean_error_bound > 0
+                               ? *certificate.mean_error_estimate / certificate.mean_error_bound
+                               : 0.0);
+  out.error_estimate *= scaling.target_sd;
   // Undoing the scaling rounds too: it matters for targets far from zero.
   constexpr double eps = std::numeric_limits<double>::epsilon();
   for (Index c = 0; c < out.latent_mean.cols(); ++c) {
     auto mean = out.latent_mean.col(c);
     scaling.unscale_target(mean);
     out.samples.middleCols(c * draws, draws).colwise() += mean;
-    out.error_bound.col(c) = scaling.target_sd * out.error_bound.col(c).array() +
-                             2 * eps * (mean.array().abs() + std::abs(scaling.target_mean));
+    const Vector rounding = eps * (mean.array().abs() + std::abs(scaling.target_mean));
+    out.error_bound.col(c) = scaling.target_sd * out.error_bound.col(c) + 2 * rounding;
+    if (out.error_estimate.cols() > 0) out.error_estimate.col(c) += rounding;
   }
   check_range("the predicted mean", out.latent_mean);
   check_range("the error bound", out.error_bound);
@@ -183,6 +190,7 @@ void Predictor::Impl::add_noise(const data::NoiseColumns& noise, Predictions& ou
 void Predictor::Impl::add_gaussian(Predictions& out) const {
   out.mean = out.latent_mean.col(0);
   out.mean_error_bound = out.error_bound.col(0);
+  if (out.error_estimate.cols() > 0) out.mean_error_estimate = out.error_estimate.col(0);
   if (!with_variance()) return;
   out.noise_free_sd = out.latent_sd.col(0);
   // Far beyond the quantiles that anyone asks for.
@@ -206,6 +214,7 @@ void Predictor::Impl::add_log_normal(Predictions& out) const {
   const Index m = out.rows();
   const Vector log_sd = with_variance() ? out.sd_obs : Vector::Zero(m);
   for (Vector* v : {&out.mean, &out.mean_error_bound}) v->resize(m);
+  if (out.error_estimate.cols() > 0) out.mean_error_estimate.resize(m);
   if (with_variance())
     for (Vector* v : {&out.noise_free_sd, &out.q025, &out.q05, &out.q95, &out.q975}) v->resize(m);
   out.quantiles.resize(m, static_cast<Index>(options.quantiles.size()));
@@ -217,6 +226,8 @@ void Predictor::Impl::add_log_normal(Predictions& out) const {
     const double sd = with_variance() ? out.latent_sd(i, 0) : 0.0;
     out.mean_error_bound(i) =
         y.mean_error(out.error_bound(i, 0) + sd_error * (sd + 0.5 * sd_error));
+    if (out.error_estimate.cols() > 0)
+      out.mean_error_estimate(i) = y.mean_error(out.error_estimate(i, 0));
     if (!with_variance()) continue;
     out.noise_free_sd(i) = LogNormal{y.mu, out.latent_sd(i, 0)}.sd();
     out.sd_obs(i) = y.sd();
@@ -374,13 +385,30 @@ Predictions Predictor::predict(ConstMatrixView inputs, RowSample& sample,
     impl_->add_gaussian(out);
   else
     impl_->add_numbers(out);
-  if (impl_->approximate()) sample.add(inputs, out.latent_sd);
+  if (impl_->approximate()) sample.add(inputs, out.latent_sd, out.matvecs);
   return out;
 }
 
 RowSample Predictor::row_sample() const {
   const auto& options = impl_->options.variance;
-  return {impl_->approximate() ? options.check_rows_or_default() : 0, impl_->model.method.seed};
+  const Index coupled = impl_->model.coupled() ? impl_->model.num_functions() : 1;
+  return {impl_->approximate() ? options.most_checks(coupled) : 0, impl_->model.method.seed};
+}
+
+// The error of one function on the rows that were checked.
+SdError Predictor::Impl::error_of(Index c, ConstMatrixView sd,
+                                  const inference::CheckedVariances& checked) const {
+  SdError error;
+  for (Index i = 0; i < checked.variance.rows(); ++i) {
+    const double variance = checked.variance(i, c);
+    const auto open = [&](double less) {
+      return model.scaling.unscale_width(inference::sd_excess(variance, less));
+    };
+    error.add(sd(i, c), model.scaling.unscale_width(std::sqrt(variance)));
+    error.check_error = std::max(error.check_error, open(checked.truncated(i, c)));
+    error.check_bound = std::max(error.check_bound, open(checked.bound(i, c)));
+  }
+  return error;
 }
 
 std::optional<SdError> Predictor::sd_error(const RowSample& sample,
@@ -389,22 +417,41 @@ std::optional<SdError> Predictor::sd_error(const RowSample& sample,
   const ObservedCall call(callback);
   const auto& progress = call.progress();
   const auto& model = impl_->model;
+  const auto& options = impl_->options.variance;
+  const Index count = model.num_functions();
   const Matrix sd = sample.sd();
+  const Matrix scaled_sd = sd / model.scaling.target_sd;
   const auto block = impl_->block(sample.inputs());
-  const auto exact = [&] {
+  inference::CheckedVariances checked;
+  for (auto part : {&checked.variance, &checked.truncated, &checked.bound})
+    part->resize(sd.rows(), count);
+  const auto check = [&](Index first, Index rows) {
+    if (rows <= 0) return;
     const std::lock_guard lock(impl_->query_mutex);
-    return impl_->query->exact_variances(block, [&](double /*done*/) {
-      return progress ? progress({"check variances", -1, ""}) : Action::proceed;
-    });
-  }();
+    checked.put(
+        first, 0,
+        impl_->query->check_variances(
+            block.rows(first, rows), scaled_sd.middleRows(first, rows), [&](double /*done*/) {
+              return progress ? progress({"check variances", -1, ""}) : Action::proceed;
+            }));
+  };
+  const Index first = std::min(options.least_checks(), sample.size());
+  check(0, first);
+  const planning::CheckedRun run{
+      model.problem.kernel, model.x.rows(), model.x.cols(),  {count, model.coupled()}, options,
+      impl_->plan,          sample.seen(),  sample.matvecs()};
+  const Index more =
+      std::min(planning::further_checks(run, first, checked.iterations), sample.size() - first);
+  check(first, more);
+  for (auto part : {&checked.variance, &checked.truncated, &checked.bound})
+    part->conservativeResize(first + more, Eigen::NoChange);
   std::optional<SdError> worst;
-  for (Index c = 0; c < model.num_functions(); ++c) {
-    SdError error;
-    for (Index i = 0; i < sd.rows(); ++i)
-      error.add(sd(i, c), model.scaling.unscale_width(std::sqrt(exact.variance(i, c))));
+  for (Index c = 0; c < count; ++c) {
+    const SdError error = impl_->error_of(c, sd, checked);
     if (!worst || error.largest > worst->largest) worst = error;
   }
-  worst->matvecs = exact.matvecs;
+  worst->predicted = sample.seen();
+  worst->matvecs = checked.matvecs;
   return worst;
 }
 

@@ -57,12 +57,13 @@ struct Predictions {
   // learned); the latent mean includes its offset.
   Matrix latent_mean, latent_sd;  // M x C; latent_sd is empty without variances
   Matrix error_bound;             // M x C: of the latent mean; no bound unless rigorous
+  Matrix error_estimate;          // M x C: what its error probably is; empty when not known
   Matrix samples;  // M x (C n): n joint draws of each function, or of exp(f); none unless asked for
   // Of y. Numbers: target units.
   Vector mean;  // where the logarithm was learned, and without variances: the median
-  /// Gaussian noise: distance of `mean` from the exact one, at most, and the standard deviation of
-  /// y without noise: those of f, unless the logarithm was learned. Empty for others.
-  Vector mean_error_bound, noise_free_sd;
+  /// Gaussian noise: distance of `mean` from the exact one, at most and probably, and the standard
+  /// deviation of y without noise: those of f, unless the logarithm was learned. Empty for others.
+  Vector mean_error_bound, mean_error_estimate, noise_free_sd;
   Vector sd_obs, q025, q05, q95, q975;  // spread and quantiles; empty without variances
   Matrix quantiles;                     // M x Q, those of PredictOptions::quantiles
   Matrix probabilities;                 // classes: M x classes, rows sum to one

@@ -2,18 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace mercer::models {
 
 namespace {
 
-Matrix stacked(const std::vector<Vector>& rows) {
-  Matrix out(static_cast<Index>(rows.size()), rows.empty() ? 0 : rows.front().size());
-  for (Index i = 0; i < out.rows(); ++i) out.row(i) = rows[static_cast<std::size_t>(i)];
-  return out;
+constexpr double kConfidence = 0.95;
+
+double confidence(Index one_in, Index checked) {
+  return 1 - std::pow(1 - 1 / static_cast<double>(one_in), static_cast<double>(checked));
 }
 
 }  // namespace
+
+Exceeded exceeded(Index checked, Index rows) {
+  if (checked >= rows) return {};
+  Index one_in = 2;
+  while (confidence(one_in + 1, checked) >= kConfidence) ++one_in;
+  return {one_in, confidence(one_in, checked)};
+}
 
 void SdError::add(double sd, double exact) {
   const double error = std::abs(sd - exact);
@@ -24,10 +32,11 @@ void SdError::add(double sd, double exact) {
 }
 
 RowSample::RowSample(Index rows, std::uint64_t seed)
-    : capacity_(rows), rng_(seed, "rows to check") {}
+    : capacity_(rows), seed_(seed), rng_(seed, "rows to check") {}
 
-void RowSample::add(ConstMatrixView inputs, ConstMatrixView sd) {
+void RowSample::add(ConstMatrixView inputs, ConstMatrixView sd, std::int64_t matvecs) {
   if (capacity_ == 0) return;
+  matvecs_ += matvecs;
   for (Index i = 0; i < inputs.rows(); ++i, ++seen_) {
     if (seen_ < capacity_) {
       inputs_.emplace_back(inputs.row(i));
@@ -37,6 +46,20 @@ void RowSample::add(ConstMatrixView inputs, ConstMatrixView sd) {
       sd_[static_cast<std::size_t>(place)] = sd.row(i);
     }
   }
+}
+
+// Algorithm R leaves early rows in early places: they are shuffled, always in the same way.
+Matrix RowSample::stacked(const std::vector<Vector>& rows) const {
+  std::vector<Index> order(rows.size());
+  std::iota(order.begin(), order.end(), Index{0});
+  Rng rng(seed_, "order of checks");
+  for (Index i = static_cast<Index>(rows.size()) - 1; i > 0; --i)
+    std::swap(order[static_cast<std::size_t>(i)],
+              order[static_cast<std::size_t>(rng.index(i + 1))]);
+  Matrix out(static_cast<Index>(rows.size()), rows.empty() ? 0 : rows.front().size());
+  for (Index i = 0; i < out.rows(); ++i)
+    out.row(i) = rows[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])];
+  return out;
 }
 
 Matrix RowSample::inputs() const { return stacked(inputs_); }

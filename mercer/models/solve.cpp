@@ -1,9 +1,11 @@
 #include "mercer/models/solve.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "mercer/core/error.hpp"
-#include "mercer/inference/exact/gaussian_posterior.hpp"
+#include "mercer/inference/error_estimate.hpp"
+#include "mercer/inference/exact/accurate_solve.hpp"
 #include "mercer/models/scaled_data.hpp"
 
 namespace mercer::models {
@@ -20,18 +22,21 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
   SolveOutcome out{.problem = problem, .scaling = scaling};
   out.plan = planning::make_plan(problem.kernel, rows.noise.at(problem.noise()).harmonic_mean(),
                                  rows.x, options.method, PlanFor::solve);
-  auto solved = solve_system(problem, rows, Matrix(rows.size(), 0), out.plan.system, progress);
+  auto solved = inference::solve_system(problem, rows, Matrix(rows.size(), 0), out.plan.system,
+                                        options.method.accuracy, progress);
   out.report = std::move(solved.report);
   out.solution = solved.solution.col(0);
   out.jitter = solved.jitter;
   out.preconditioner = std::move(solved.preconditioner);
   out.build_seconds = solved.build_seconds;
-  // sqrt(k**) |D^-1/2 r| <= sqrt(k** / min D) |r|, at its largest over the points, in target units.
-  // r is the residual for the noise as given: jitter adds its product with the solution.
+  // In target units, for the noise as given; at its largest over the points.
   const double prior = problem.kernel.diagonal(rows.x).maxCoeff();
-  const double residual = out.report.residual_norms.maxCoeff() + out.jitter * out.solution.norm();
-  out.mean_error_bound =
-      scaling.unscale_width(std::sqrt(prior / rows.noise.at(problem.noise()).least()) * residual);
+  const double bound = std::sqrt(prior) * solved.energy;
+  const double estimate = inference::error_estimate(problem, rows.x, out.solution,
+                                                    {solved.missing, {}}, options.method.seed);
+  out.mean_error_bound = scaling.unscale_width(bound);
+  out.mean_error_estimate = scaling.unscale_width(std::min(estimate, bound));
+  out.accuracy_missed = solved.missed;
   return out;
 }
 

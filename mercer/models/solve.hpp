@@ -17,7 +17,8 @@ struct SolveOutcome {
   double jitter = 0;
   preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;
-  double mean_error_bound = 0;  // target units
+  double mean_error_bound = 0, mean_error_estimate = 0;  // target units
+  std::string accuracy_missed;  // why the bound is above what was asked for; empty: it is not
 };
 
 /// One linear system with fixed hyperparameters: H a = y.

@@ -21,6 +21,12 @@ Index cross_block(Index rows) { return rows >= 2048 ? 256 : 64; }
 // Rows of `a` handled at a time, so that memory does not grow with their number.
 constexpr Index kStreamedRows = 8192;
 
+void check_square(std::string_view what, const ConstMatrixView& m, const ConstMatrixView& x) {
+  if (m.rows() != x.rows() || m.cols() != x.rows())
+    throw DimensionMismatch(std::string(what), m.rows() * m.cols(), "points squared",
+                            x.rows() * x.rows());
+}
+
 }  // namespace
 
 struct TiledOperator::Impl {
@@ -125,18 +131,27 @@ void cross_matrix(const kernels::Kernel& kernel, ConstMatrixView a, ConstMatrixV
 }
 
 void dense_matrix(const kernels::Kernel& kernel, ConstMatrixView x, MatrixView out) {
-  if (out.rows() != x.rows() || out.cols() != x.rows())
-    throw DimensionMismatch("dense matrix: size of out", out.rows() * out.cols(), "points squared",
-                            x.rows() * x.rows());
+  check_square("dense matrix: size of out", out, x);
   detail::dense_symmetric(detail::Program(kernel), x, out);
+}
+
+void lower_matrix(const kernels::Kernel& kernel, ConstMatrixView x, MatrixView out) {
+  check_square("lower matrix: size of out", out, x);
+  detail::dense_lower(detail::Program(kernel), x, out);
 }
 
 void weighted_gradient(const kernels::Kernel& kernel, ConstMatrixView x, ConstMatrixView s,
                        VectorView gradient) {
-  if (s.rows() != x.rows() || s.cols() != x.rows())
-    throw DimensionMismatch("weighted gradient: size of s", s.rows() * s.cols(), "points squared",
-                            x.rows() * x.rows());
+  check_square("weighted gradient: size of s", s, x);
   detail::weighted_gradient(detail::Program(kernel), x, s, gradient);
+}
+
+void weighted_gradient(const kernels::Kernel& kernel, ConstMatrixView x, ConstVectorView w,
+                       ConstMatrixView s, VectorView gradient) {
+  check_square("weighted gradient: size of s", s, x);
+  if (w.size() != x.rows())
+    throw DimensionMismatch("weighted gradient: length of w", w.size(), "points", x.rows());
+  detail::weighted_gradient(detail::Program(kernel), x, w, s, gradient);
 }
 
 const char* simd_target() { return simd::target_name(); }

@@ -49,10 +49,16 @@ void cross_matrix(const kernels::Kernel& kernel, ConstMatrixView a, ConstMatrixV
 /// K(x, x) as a dense symmetric matrix in double.
 void dense_matrix(const kernels::Kernel& kernel, ConstMatrixView x, MatrixView out);
 
-/// gradient(p) = sum_ij s(i, j) dk(x_i, x_j)/dtheta_p for a dense symmetric s: the exact gradient
-/// of a likelihood. In double.
+/// The lower triangle of out = that of K(x, x): what a factorisation reads.
+void lower_matrix(const kernels::Kernel& kernel, ConstMatrixView x, MatrixView out);
+
+/// gradient(p) = sum_ij s(i, j) dk(x_i, x_j)/dtheta_p for a dense symmetric s, whose lower triangle
+/// is read: the exact gradient of a likelihood. In double.
 void weighted_gradient(const kernels::Kernel& kernel, ConstMatrixView x, ConstMatrixView s,
                        VectorView gradient);
+/// The same with w w' - s in place of s.
+void weighted_gradient(const kernels::Kernel& kernel, ConstMatrixView x, ConstVectorView w,
+                       ConstMatrixView s, VectorView gradient);
 
 /// The instruction set in use, e.g. "AVX3", "AVX2", "SSE4".
 const char* simd_target();

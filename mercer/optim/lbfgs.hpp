@@ -1,7 +1,7 @@
 // Limited-memory BFGS: minimises any smooth function with a gradient, inside a box.
-//   Source: Liu & Nocedal (1989), through liblbfgs (Okazaki); backtracking line search with the
-//           strong Wolfe condition, which bears values that are not finite.
-//   Cost:   one evaluation per trial step (a little above one per iteration); 2 memory n doubles.
+//   Source: Liu & Nocedal (1989), with the line search of line_search.hpp (strong Wolfe
+//           conditions, cubic interpolation), which bears values that are not finite.
+//   Cost:   one evaluation per trial step (1.1 to 1.2 per iteration); 2 memory n doubles.
 //   When not: noisy gradients (fresh probes at each step): use a stochastic method.
 #pragma once
 
@@ -24,12 +24,13 @@ struct LbfgsOptions {
   double value_tolerance = 1e-9;
   int value_window = 5;
   int memory = 10;
-  /// What is known of the Hessian at the start, in theta; it may be indefinite. The search then
-  /// begins with a step of Newton's method instead of one of length 1, and ends when
-  /// 1/2 g'H^-1 g, what a step may still gain, is at most `gain_tolerance` (gradient_tolerance is
-  /// not looked at).
-  Matrix hessian;
+  /// ... or when 1/2 g'H^-1 g, what a step may still gain by the quasi-Newton model, is at most
+  /// this; without a `hessian` the last three steps must have gained no more together.
   double gain_tolerance = 0;
+  /// What is known of the Hessian at the start, in theta; it may be indefinite. The search then
+  /// begins with a step of Newton's method instead of one of length 1, and gradient_tolerance is
+  /// not looked at.
+  Matrix hessian;
 };
 
 template <class Visitor>

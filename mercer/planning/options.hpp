@@ -34,6 +34,7 @@ struct MethodOptions {
   preconditioners::PreconditionerOptions preconditioning;
   std::string landmarks = "auto";
   double tolerance = 1e-6;
+  double accuracy = 0.01;
   int max_iterations = 1000;
   std::optional<std::uint64_t> memory;  // bytes; unset: 80 % of what is free
   std::uint64_t seed = 0;
@@ -81,6 +82,10 @@ void visit_fields(MethodOptions& o, Visitor&& field) {
   field({"landmarks", "HOW", "how the landmarks of a preconditioner are chosen"}, o.landmarks,
         OneOf{landmark_names()});
   field({"tolerance", "E", "stop at |y - H x| <= E |y|"}, o.tolerance, BelowOne{});
+  field({"accuracy", "A",
+         "go on until every mean is certified to this share of the target's standard deviation; 0: "
+         "stop at the tolerance"},
+        o.accuracy, NonNegative{});
   field({"max_iterations", "I", "iterations at most"}, o.max_iterations, Positive{});
   field(memory_field(), o.memory, Bytes{});
   field({"seed", "S", "same seed, same bits"}, o.seed, Any{});
@@ -92,8 +97,8 @@ struct VarianceOptions {
   std::optional<Index> neighbours;  // vecchia: training points to condition on; 100 when unset
   Index draws = 64;                 // samples: draws that a variance is taken over
   Index joint_samples = 0;          // draws of f that are returned as well
-  /// Rows whose variance is also solved for exactly when the method is not exact, to measure its
-  /// error; 64 when unset, 0: not measured.
+  /// Rows whose variance is also solved for when the method is not exact, to measure its error;
+  /// 0: not measured. Unset: 8, and up to 64 as long as that is a small share of the run.
   std::optional<Index> check_rows;
   Index rows =
       1000;  // test rows to expect, for estimates: `auto` is exact while that is affordable
@@ -103,7 +108,11 @@ struct VarianceOptions {
     return method == "samples" ? std::max(draws, joint_samples) : joint_samples;
   }
   Index neighbours_or_default() const { return neighbours.value_or(100); }
-  Index check_rows_or_default() const { return check_rows.value_or(64); }
+  Index least_checks() const { return check_rows.value_or(8); }
+  /// A row of coupled functions is as many right-hand sides as there are functions.
+  Index most_checks(Index coupled_functions = 1) const {
+    return check_rows.value_or(std::max<Index>(8, 64 / coupled_functions));
+  }
 };
 
 template <class Visitor>
@@ -121,9 +130,9 @@ void visit_fields(VarianceOptions& o, Visitor&& field) {
          "whatever piece of it"},
         o.joint_samples, NonNegative{});
   field({"check_rows", "R",
-         "random rows that the error of approximate variances is measured on, by exact solves; 0: "
-         "not measured",
-         "64"},
+         "random rows that the error of approximate variances is measured on, by solves; 0: not "
+         "measured",
+         "8, up to 64 within a quarter of the run"},
         o.check_rows, NonNegative{});
   field("rows", o.rows, NonNegative{});
 }

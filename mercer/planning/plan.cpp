@@ -18,6 +18,8 @@ namespace {
 
 // Right-hand sides of variances that are solved for together.
 constexpr Index kVarianceColumns = 64;
+// What the solves of a check come to, for its estimate.
+constexpr double kCheckTolerance = 1e-3;
 
 // An operator or a preconditioner that the mathematics does not allow for this kernel or these
 // data.
@@ -65,11 +67,13 @@ Plan plan_for_variances(System system, ConstMatrixView x, const MethodOptions& m
   check(variance);
   Plan plan = begin_plan(system.kernel, x, method);
   system.purpose = PlanFor::predict;
-  plan_variances(system, variance, plan, [&](double rows, double draws, Plan& into) {
+  plan_variances(system, variance, plan, [&](const VarianceSolves& solves, Plan& into) {
     System some = system;
-    some.rows = rows;
-    some.draws = draws;
-    return plan_system(some, method, into);
+    some.rows = solves.rows;
+    some.draws = solves.draws;
+    MethodOptions how = method;
+    if (solves.loose) how.tolerance = std::max(how.tolerance, kCheckTolerance);
+    return plan_system(some, how, into);
   });
   return plan;
 }

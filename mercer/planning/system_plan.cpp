@@ -59,6 +59,12 @@ struct Setting {
   bool predicts() const { return system.purpose == PlanFor::predict; }
   /// Columns of one product with K.
   Index product_columns() const { return curved() ? system.functions.count : system.columns; }
+  /// Those of predictions of few rows, which are less than a block.
+  Index timed_columns() const {
+    if (curved() || !predicts()) return product_columns();
+    const auto asked = static_cast<Index>(std::ceil(system.rows + system.draws));
+    return std::clamp<Index>(asked, 1, system.columns);
+  }
   double product_seconds(const SystemChoice& choice, Index columns) const {
     return inference::product_seconds(speed, system.n, choice.op, choice.precision, columns);
   }
@@ -227,7 +233,7 @@ std::optional<Candidate> iterative_candidate(const Setting& p, SystemChoice choi
       vector_bytes(p, solver, choice);
   const double iterations = guessed_iterations(s, choice), other_bytes = c.row.bytes;
   double build = inference::operator_build_seconds(p.speed, s.n, choice.op, choice.precision);
-  double per_product = p.product_seconds(choice, p.product_columns());
+  double per_product = p.product_seconds(choice, p.timed_columns());
   std::optional<Preconditioning> preconditioning;
   // What a solver of its own finds is only the mode: the rest is solved for with `auto`.
   const bool beside = p.curved() && solver.solve != nullptr;
@@ -244,7 +250,7 @@ std::optional<Candidate> iterative_candidate(const Setting& p, SystemChoice choi
     c.row.bytes += preconditioning->bytes;
     build += inference::build_seconds(p.speed, preconditioning->cost, product);
     per_product +=
-        inference::apply_seconds(p.speed, preconditioning->cost, product, p.product_columns());
+        inference::apply_seconds(p.speed, preconditioning->cost, product, p.timed_columns());
   }
   if (p.curved() && p.predicts()) {
     c.block = coupled_block(p, c.row.bytes);

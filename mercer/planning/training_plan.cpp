@@ -39,7 +39,7 @@ struct Habits {
   double evaluations_per_start, evaluations_in_all, evaluations_on_more, gradients,
       surrogate_evaluations;
 };
-constexpr Habits kGaussianHabits{750, 1001, 1000, 60, 0, 20, 5, 60};
+constexpr Habits kGaussianHabits{750, 1001, 1000, 8, 20, 8, 5, 60};
 constexpr Habits kLaplaceHabits{500, 501, 0, 0, 40, 4, 4, 0};
 
 // Everything that the ways to learn depend on.

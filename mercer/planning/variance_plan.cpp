@@ -15,20 +15,30 @@ namespace {
 
 // Exact variances that take longer than this, on a typical machine, are left to neighbours.
 constexpr double kLongestExact = 60;
+// The share of a run that the check of its variances may take, if more than the least of rows are
+// to be checked.
+constexpr double kCheckShare = 0.25;
+
+// One variance given so many of n points.
+double neighbours_seconds(const inference::Speeds& speeds, const kernels::Kernel& kernel, Index n,
+                          Index d, Index neighbours) {
+  using approximations::LocalVariance;
+  preconditioners::Cost cost;
+  cost.thin_flops = LocalVariance::flops(n, d, neighbours);
+  cost.kernel_values = LocalVariance::kernel_values(kernel, n, neighbours);
+  return inference::build_seconds(speeds, cost, 0);
+}
 
 // By neighbours and by draws; what they solve has a row of its own.
 PlanRow vecchia_row(const kernels::Kernel& kernel, const VarianceOptions& options,
                     const Plan& plan) {
   using approximations::LocalVariance;
   const Index m = std::min(options.neighbours_or_default(), plan.n);
-  preconditioners::Cost cost;
-  cost.thin_flops = LocalVariance::flops(plan.n, plan.d, m);
-  cost.kernel_values = LocalVariance::kernel_values(kernel, plan.n, m);
   PlanRow row;
   row.method = fmt::format("vecchia, {} neighbours", m);
   row.bytes = LocalVariance::bytes(plan.n, plan.d, m);
-  row.seconds =
-      static_cast<double>(options.rows) * inference::build_seconds(plan.calibration, cost, 0);
+  row.seconds = static_cast<double>(options.rows) *
+                neighbours_seconds(plan.calibration, kernel, plan.n, plan.d, m);
   return row;
 }
 
@@ -72,8 +82,9 @@ std::string choose(const System& system, const VarianceOptions& options, Index c
   if (options.method != "auto" && options.method != "exact") return options.method;
   Plan exact = plan;
   const auto instead = instead_of_exact(system);
-  const double seconds = plan_system(static_cast<double>(options.rows),
-                                     static_cast<double>(options.joint_samples), exact);
+  const double seconds = plan_system({.rows = static_cast<double>(options.rows),
+                                      .draws = static_cast<double>(options.joint_samples)},
+                                     exact);
   const bool possible =
       instead.method != "samples" || inference::PathwiseDraws::refusal(system.kernel).empty();
   // Rows that would all be checked may as well be exact.
@@ -91,14 +102,53 @@ std::string choose(const System& system, const VarianceOptions& options, Index c
   return instead.method;
 }
 
+// Seconds of the predictions themselves on a typical machine: means, and variances by neighbours or
+// by draws.
+double rest_seconds(const CheckedRun& run, const inference::Speeds& speeds) {
+  const auto rows = static_cast<double>(run.rows);
+  const auto functions = static_cast<double>(run.functions.count);
+  const Index block = std::max<Index>(1, run.plan.variance_block);
+  // Means; draws are columns of the same product, and were solved for in blocks.
+  double seconds = rows * static_cast<double>(run.n) * speeds.pair_seconds_double;
+  if (!run.functions.coupled) seconds *= functions;
+  if (run.plan.variance == "vecchia")
+    return seconds + rows * functions *
+                         neighbours_seconds(speeds, run.kernel, run.n, run.d,
+                                            std::min(run.options.neighbours_or_default(), run.n));
+  const inference::PathwiseOptions draws{
+      .count = std::max(run.options.draws, run.options.joint_samples) * run.functions.count};
+  seconds += rows * inference::PathwiseDraws::flops(run.n, run.d, draws) / speeds.flops;
+  const auto& system = run.plan.system;
+  return seconds +
+         static_cast<double>(run.matvecs) / static_cast<double>(block) *
+             inference::product_seconds(speeds, run.n, system.op, system.precision, block);
+}
+
 }  // namespace
+
+Index further_checks(const CheckedRun& run, Index checked, int iterations) {
+  const auto& system = run.plan.system;
+  const Index coupled = run.functions.coupled ? run.functions.count : 1;
+  const Index most = run.options.most_checks(coupled) - checked;
+  if (most <= 0 || run.options.check_rows || system.direct()) return std::max<Index>(0, most);
+  const auto speeds = inference::nominal_speeds(run.kernel, run.d);
+  const auto seconds = [&](Index rows) {
+    return iterations * inference::product_seconds(speeds, run.n, system.op, system.precision,
+                                                   rows * coupled * coupled);
+  };
+  const double left =
+      kCheckShare / (1 - kCheckShare) * rest_seconds(run, speeds) - seconds(checked);
+  Index rows = most;
+  while (rows > 0 && seconds(rows) > left) --rows;
+  return rows;
+}
 
 void plan_variances(const System& system, const VarianceOptions& options, Plan& plan,
                     const PlanSystem& plan_system) {
   auto samples = samples_row(system, options, plan);
   if (options.draws_needed() > 0 && !samples.allowed)
     throw InvalidArgument(fmt::format("there are no draws with this kernel: {}", samples.note));
-  const Index checks = std::min(options.check_rows_or_default(), options.rows);
+  const Index checks = std::min(options.least_checks(), options.rows);
   plan.variance = choose(system, options, checks, plan, plan_system);
   const Index draws = draws_of(options, plan.variance);
   samples.chosen = draws > 0;
@@ -106,7 +156,11 @@ void plan_variances(const System& system, const VarianceOptions& options, Plan& 
     const Index solved = plan.variance == "none" ? 0 : checks;
     const auto first = static_cast<std::ptrdiff_t>(plan.rows.size());
     plan.solves = draws + solved > 0;
-    if (plan.solves) plan_system(static_cast<double>(solved), static_cast<double>(draws), plan);
+    if (plan.solves)
+      plan_system({.rows = static_cast<double>(solved),
+                   .draws = static_cast<double>(draws),
+                   .loose = draws == 0},
+                  plan);
     std::for_each(plan.rows.begin() + first, plan.rows.end(),
                   [&](PlanRow& row) { row.stage = samples.chosen ? "draw" : "check"; });
   }

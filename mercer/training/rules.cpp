@@ -72,8 +72,16 @@ Vector random_start(const inference::Problem& start, const optim::Box& box, std:
 
 Rules rules_for(const inference::Problem& problem) {
   if (problem.gaussian())
-    return {.value_tolerance = 1e-9, .gain_left = 0, .uses_hessian = false, .descent_steps = 100};
-  return {.value_tolerance = 1e-7, .gain_left = 0.01, .uses_hessian = true, .descent_steps = 40};
+    return {.value_tolerance = 1e-9,
+            .gain_left = 0.001,
+            .coarse_gain = 0.1,
+            .uses_hessian = true,
+            .descent_steps = 100};
+  return {.value_tolerance = 1e-7,
+          .gain_left = 0.01,
+          .coarse_gain = 0,
+          .uses_hessian = true,
+          .descent_steps = 40};
 }
 
 }  // namespace mercer::training

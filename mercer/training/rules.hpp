@@ -23,8 +23,11 @@ Vector random_start(const inference::Problem& start, const optim::Box& box, std:
 struct Rules {
   double value_tolerance;  // of L-BFGS on exact evidences, per entry of y
   double gain_left;        // log evidence that a climb with a Hessian may leave
-  bool uses_hessian;       // of fewer rows, in a climb on more
-  int descent_steps;       // of Adam and AdaGrad, unless the user says otherwise
+  /// Log evidence that a climb may leave when one with a Hessian follows; 0: each climb goes to the
+  /// end, and all starts climb the same rows.
+  double coarse_gain;
+  bool uses_hessian;  // of fewer rows, in a climb on more
+  int descent_steps;  // of Adam and AdaGrad, unless the user says otherwise
 };
 Rules rules_for(const inference::Problem& problem);
 

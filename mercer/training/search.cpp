@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
@@ -108,6 +109,8 @@ optim::Objective Search::objective(Inference& inference, Problem& problem, doubl
   });
 }
 
+int Search::exact_steps() const { return options().steps.value_or(kExactSteps); }
+
 optim::MinimizeResult Search::climb(const Observations& rows, const Vector& start,
                                     const std::string& stage, const Hint& hint) {
   auto problem = problem_on(rows);
@@ -117,8 +120,13 @@ optim::MinimizeResult Search::climb(const Observations& rows, const Vector& star
   const auto f = objective(*exact, problem, count);
   Vector best = start;
   double best_value = HUGE_VAL;
+  bool known = hint.gradient.size() > 0;  // the first evaluation is that of the start
   const optim::Objective watched = [&](ConstVectorView theta, VectorView gradient) {
-    const double value = f(theta, gradient);
+    const double value = known ? hint.value : f(theta, gradient);
+    if (std::exchange(known, false)) {
+      gradient = hint.gradient;
+      --report.evaluations;
+    }
     if (value < best_value) {
       best_value = value;
       best = theta;
@@ -126,10 +134,11 @@ optim::MinimizeResult Search::climb(const Observations& rows, const Vector& star
     return value;
   };
   optim::LbfgsOptions options;
-  options.max_iterations = this->options().steps.value_or(kExactSteps);
+  options.max_iterations = std::max(1, exact_steps() - hint.steps_taken);
   options.value_tolerance = rules_.value_tolerance;
   options.hessian = hint.hessian;
-  options.gain_tolerance = rules_.gain_left / count;
+  if (hint.gain_left > 0 || hint.hessian.size() > 0)
+    options.gain_tolerance = (hint.gain_left > 0 ? hint.gain_left : rules_.gain_left) / count;
   const Observer observer = [&](const Iteration& it) {
     remember_climb(best, best_value, rows.size());
     // Of starts on few rows, only what comes of them is worth scoring.
@@ -154,6 +163,26 @@ optim::MinimizeResult Search::climb(const Observations& rows, const Vector& star
   if (result.stop == StopReason::interrupted) interrupted();
   climbed_ = exact->warm_start();
   return result;
+}
+
+optim::MinimizeResult Search::evaluate(const Observations& rows, const Vector& theta) {
+  auto problem = problem_on(rows);
+  const auto exact = inference::make(exact_method_, problem, setup(rows));
+  const auto f = objective(*exact, problem, entries(rows));
+  optim::MinimizeResult out;
+  out.theta = theta;
+  out.gradient = Vector::Zero(theta.size());
+  ++report.evaluations;
+  try {
+    out.value = f(theta, out.gradient);
+    if (std::isfinite(out.value) && out.gradient.allFinite()) return out;
+  } catch (const NotPositiveDefinite&) {  // said by the value
+  } catch (const Interrupted&) {
+    interrupted();
+  }
+  ++report.failed_evaluations;
+  out.value = HUGE_VAL;
+  return out;
 }
 
 Matrix Search::hessian(const Observations& rows, const Vector& theta) {

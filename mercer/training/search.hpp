@@ -15,8 +15,14 @@ namespace mercer::training {
 
 /// Where a climb on more rows begins, known from fewer; either may be empty.
 struct Hint {
-  inference::WarmStart warm;
-  Matrix hessian;  // of minus the evidence per entry of y
+  inference::WarmStart warm = {};
+  Matrix hessian = {};  // of minus the evidence per entry of y
+  /// Log evidence that the climb may leave; 0: that of the rules where a Hessian is known.
+  double gain_left = 0;
+  int steps_taken = 0;  // of this start, before this climb
+  /// Minus the evidence per entry at the start and its gradient, where they are known already.
+  double value = 0;
+  Vector gradient = {};
 };
 
 class Search {
@@ -47,6 +53,11 @@ class Search {
   /// Maximises the exact evidence of these rows by L-BFGS. Throws Interrupted.
   optim::MinimizeResult climb(const inference::Observations& rows, const Vector& start,
                               const std::string& stage, const Hint& hint = {});
+  /// Steps of a start on exact evidences, at most.
+  int exact_steps() const;
+  /// Minus the exact evidence of these rows per entry, and its gradient; an infinite value where
+  /// there is none.
+  optim::MinimizeResult evaluate(const inference::Observations& rows, const Vector& theta);
   /// The Hessian of minus the exact evidence per observation, by differences of gradients; empty
   /// where it cannot be computed.
   Matrix hessian(const inference::Observations& rows, const Vector& theta);

@@ -6,6 +6,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/training/search.hpp"
+#include "mercer/training/starts.hpp"
 #include "mercer/training/surrogate.hpp"
 #include "mercer/training/trainers.hpp"
 
@@ -15,8 +16,6 @@ namespace {
 // Several starts are compared on this many rows of the surrogate, each after so many steps there.
 constexpr Index kTrialRows = 3000;
 constexpr int kTrialSteps = 25;
-// Evaluations on more rows that knowing the Hessian of fewer saves.
-constexpr double kSavedEvaluations = 8;
 // Of the time of learning by solves, about, that climbs on few rows take before them.
 constexpr double kShareOfClimbs = 0.3;
 
@@ -37,10 +36,8 @@ Hint hint_from(Search& search, const inference::Observations& few, Index more,
                const Vector& theta) {
   Hint hint;
   if (!search.rules().uses_hessian) return hint;
-  hint.warm = search.warm_start(few, more, theta);
-  const double growth = static_cast<double>(more) / static_cast<double>(few.size());
-  if (static_cast<double>(theta.size()) <= kSavedEvaluations * growth * growth * growth)
-    hint.hessian = search.hessian(few, theta);
+  if (!search.start().gaussian()) hint.warm = search.warm_start(few, more, theta);
+  if (hessian_pays(few.size(), more, theta.size())) hint.hessian = search.hessian(few, theta);
   return hint;
 }
 
@@ -51,8 +48,11 @@ double climb_weight(Index rows) { return std::pow(static_cast<double>(rows), 3);
 optim::MinimizeResult best_start(Search& search, const inference::Observations& rows,
                                  bool on_surrogate, double share) {
   const int starts = 1 + search.options().restarts;
-  const bool judge = on_surrogate && starts > 1 && search.trainer_state().empty();
+  const bool judged = on_surrogate && starts > 1;
+  const bool judge = judged && search.trainer_state().empty();  // a resumed run has done so
   const bool alone = rows.size() == search.choice().rows;
+  search.report.restarts = search.options().restarts;
+  if (!judged && search.rules().coarse_gain > 0) return best_of_starts(search, rows, share);
   optim::MinimizeResult best;
   double best_rank = HUGE_VAL;
   for (int s = 0; s < starts; ++s) {
@@ -66,7 +66,6 @@ optim::MinimizeResult best_start(Search& search, const inference::Observations& 
     best_rank = rank;
     best = std::move(result);
   }
-  search.report.restarts = search.options().restarts;
   return best;
 }
 

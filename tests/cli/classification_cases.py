@@ -33,7 +33,7 @@ class ClassificationTest(LikelihoodCase):
         self.assertIn("2 classes: 0, 1", self.mercer("info", "m.mcr").stdout)
         rows = self.predict("m.mcr", "t.csv")
         self.assertEqual(list(rows[0]), ["label", "probability_0", "probability_1", "latent_mean",
-                                         "latent_sd", "error_bound"])
+                                         "latent_sd", "error_bound", "error_estimate"])
         self.check_probabilities(rows, ("0", "1"))
         self.check_scores(rows)
 
@@ -222,7 +222,7 @@ class KernelMachinesTest(LikelihoodCase):
         self.assertEqual(self.json("info", "r.mcr")["method"], "krr")
         self.assertIn("kernel ridge regression", self.mercer("info", "r.mcr").stdout)
         ours, theirs = self.predict("r.mcr", "d.csv"), self.predict("g.mcr", "d.csv")
-        self.assertEqual(list(ours[0]), ["mean", "error_bound"])
+        self.assertEqual(list(ours[0]), ["mean", "error_bound", "error_estimate"])
         self.assertEqual([row["mean"] for row in ours], [row["mean"] for row in theirs])
         self.refused(2, "predict", "r.mcr", "d.csv", "--variance", "exact", saying="--method gp")
         self.assertEqual(self.json("evaluate", "r.mcr", "d.csv")["variance"], "none")

@@ -34,7 +34,7 @@ class QuantilesTest(CliCase):
                 # Both quantiles of the normal are right to a few last digits.
                 self.assertAlmostEqual(row[name], exact, delta=1e-12 * (abs(row["mean"]) + row["sd_obs"]))
         head = self.mercer("predict", "m.mcr", "d.csv", "--quantiles", "0.5").stdout.splitlines()[0]
-        self.assertEqual(head, "mean,sd_latent,sd_obs,q50,error_bound")
+        self.assertEqual(head, "mean,sd_latent,sd_obs,q50,error_bound,error_estimate")
         self.assertEqual(len(self.json("predict", "m.mcr", "d.csv", "--quantiles", "0.25,0.75")["q75"]), 60)
 
     def average(self, row, value):
@@ -195,7 +195,7 @@ class LogTargetTest(CliCase):
             for a, b in zip(ours[name], by_hand[name]):
                 self.assertAlmostEqual(a / math.exp(b), 1, delta=1e-8)
         table = self.columns("m.mcr", "test.csv", "--no-variance")
-        self.assertEqual(list(table), ["median", "error_bound"])
+        self.assertEqual(list(table), ["median", "error_bound", "error_estimate"])
         for a, (m, _, _, _) in zip(table["median"], self.normals()):
             self.assertAlmostEqual(a / math.exp(m), 1, delta=1e-9)
 

@@ -8,7 +8,7 @@ import statistics
 
 from harness import CliCase, fitted, read_csv, run
 
-PREDICTION = ["mean", "sd_latent", "sd_obs", "q05", "q95", "error_bound"]
+PREDICTION = ["mean", "sd_latent", "sd_obs", "q05", "q95", "error_bound", "error_estimate"]
 
 
 def rbf_matrix(a, b, lengthscale, variance):
@@ -157,7 +157,8 @@ class FitTest(CliCase):
         self.has(record["hyperparameters"]["standardised"],
                  "signal_variance noise_variance lengthscales parameters")
         self.has(record["log_marginal_likelihood"], "value low high method")
-        self.has(record["certificate"], "relative_residual mean_error_bound")
+        self.has(record["certificate"], "relative_residual mean_error_bound mean_error_estimate accuracy")
+        self.assertLessEqual(record["certificate"]["mean_error_estimate"], record["certificate"]["mean_error_bound"])
         self.has(record["seconds"], "total train solve")
         self.assertEqual((record["n"], record["d"]), (120, 2))
         self.assertEqual((record["task"], record["method"]), ("regression", "gp"))
@@ -251,7 +252,7 @@ class FitTest(CliCase):
 
 class SolveTest(CliCase):
     KEYS = """n d solver preconditioner rank operator precision iterations inner_iterations matvecs
-              build_seconds solve_seconds relative_residual stop mean_error_bound peak_rss_bytes"""
+              build_seconds solve_seconds relative_residual stop mean_error_bound mean_error_estimate peak_rss_bytes"""
     FIXED = ("--kernel", "rbf", "--lengthscale", "0.4", "--signal-variance", "1", "--noise", "0.02",
              "--no-standardize")
 
@@ -324,7 +325,8 @@ class PredictTest(CliCase):
         _, _, test, model = fitted()
         table = read_csv(self.mercer("predict", model, test).stdout)
         self.assertEqual(list(table), PREDICTION)
-        for m, latent, obs, low, high, bound in zip(*table.values()):
+        for m, latent, obs, low, high, bound, estimate in zip(*table.values()):
+            self.assertLessEqual(estimate, bound)
             self.assertTrue(0 < latent < obs and low < m < high and bound >= 0)
             # 1.6449 is the 95 % quantile of the normal distribution.
             self.assertAlmostEqual((high - m) / obs, 1.6448536, places=5)
@@ -366,7 +368,7 @@ class PredictTest(CliCase):
     def test_without_variance_and_with_inputs(self):
         _, _, test, model = fitted()
         table = read_csv(self.mercer("predict", model, test, "--no-variance").stdout)
-        self.assertEqual(list(table), ["mean", "error_bound"])
+        self.assertEqual(list(table), ["mean", "error_bound", "error_estimate"])
         table = read_csv(self.mercer("predict", model, test, "--with-inputs").stdout)
         self.assertEqual(list(table), [f"x{c}" for c in range(1, 7)] + ["y"] + PREDICTION)
         self.assertEqual(table["x3"], read_csv(test.read_text())["x3"])

@@ -20,7 +20,7 @@ class CountsTest(LikelihoodCase):
                 self.assertEqual("dispersion" in parameters, name == "negative-binomial")
                 rows = read_csv(self.mercer("predict", "m.mcr", "t.csv", "--quiet").stdout)
                 self.assertEqual(list(rows), ["mean", "sd_latent", "sd_obs", "q05", "q95",
-                                              "latent_mean", "error_bound"])
+                                              "latent_mean", "error_bound", "error_estimate"])
                 for low, mean, high, sd in zip(rows["q05"], rows["mean"], rows["q95"],
                                                rows["sd_obs"]):
                     self.assertLessEqual(low, high)
@@ -32,7 +32,7 @@ class CountsTest(LikelihoodCase):
                 self.assertGreater(scores["coverage90"], 0.84)
                 self.assertIn("coverage90", self.mercer("evaluate", "m.mcr", "t.csv").stdout)
         self.assertEqual(list(self.predict("m.mcr", "t.csv", "--variance", "none")[0]),
-                         ["mean", "latent_mean", "error_bound"])
+                         ["mean", "latent_mean", "error_bound", "error_estimate"])
         self.refused(2, "evaluate", "m.mcr", "t.csv", "--variance", "none", saying="need variances")
 
     def test_outliers_do_not_pull_students_t(self):

@@ -121,7 +121,7 @@ class CarriedColumnsTest(CliCase):
         rows = list(csv.reader(io.StringIO(text)))
         return rows[0], rows[1:]
 
-    PREDICTED = ["mean", "sd_latent", "sd_obs", "q05", "q95", "error_bound"]
+    PREDICTED = ["mean", "sd_latent", "sd_obs", "q05", "q95", "error_bound", "error_estimate"]
 
     def test_id_columns_come_first_as_they_stand_in_the_file(self):
         plain = self.texts(self.mercer("predict", "m.mcr", "full.csv").stdout)

@@ -26,7 +26,7 @@ class SoftmaxTest(LikelihoodCase):
         rows = self.predict("m.mcr", "t.csv")
         self.assertEqual(list(rows[0]), ["label", *(f"probability_{c}" for c in range(3)),
                                          *(f"{what}_{c}" for c in range(3)
-                                           for what in ("latent_mean", "latent_sd")), "error_bound"])
+                                           for what in ("latent_mean", "latent_sd")), "error_bound", "error_estimate"])
         self.check_probabilities(rows, ("0", "1", "2"))
         scores = self.json("evaluate", "m.mcr", "t.csv")
         self.has(scores, "n error_rate nll brier auc calibration variance sd_error_bound_reason "

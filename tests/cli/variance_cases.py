@@ -24,13 +24,36 @@ class VarianceTest(CliCase):
                 self.assertAlmostEqual(p["sd_error"], max(errors), places=9)
                 self.assertAlmostEqual(p["sd_error_rms"], math.sqrt(sum(e * e for e in errors) / 90), places=9)
                 self.assertAlmostEqual(p["sd_error_relative"], max(relative), places=9)
+                # By a factor, and of every row: nothing is left open.
+                self.assertEqual((p["sd_error_exceeded_share"], p["sd_error_confidence"], p["sd_error_check_error"],
+                                  p["sd_error_check_matvecs"]), (0, 1, 0, 0))
                 scores = self.json("evaluate", model, test, "--variance", method, "--check-rows", 1000, *words)
                 self.assertEqual(scores["sd_error"], p["sd_error"])
                 some = self.json("evaluate", model, test, "--variance", method, *words)
                 self.assertEqual(some["sd_error_rows"], 64)
+                self.assertAlmostEqual(1 - (1 - some["sd_error_exceeded_share"]) ** 64, some["sd_error_confidence"])
+                self.assertGreaterEqual(some["sd_error_confidence"], 0.95)
                 self.assertLessEqual(some["sd_error"], p["sd_error"] * (1 + 1e-9))
                 unknown = self.json("evaluate", model, test, "--variance", method, "--check-rows", 0)
                 self.assertEqual((unknown["sd_error"], unknown["sd_error_rows"]), (None, 0))
+
+    def test_few_rows_are_checked_by_solves_and_what_is_said_of_them(self):
+        self.generate("d.csv", "friedman", "-n", 1300, "-d", 5, "--seed", 1)
+        self.mercer("split", "d.csv", "--test-fraction", 0.2, "--train-out", "a.csv", "--test-out", "b.csv")
+        self.mercer("fit", "a.csv", "--train", "none", "--kernel", "matern32:iso", "--noise", 0.01, "-m", "m.mcr")
+        words = ("predict", "m.mcr", "b.csv", "--variance", "vecchia", "--neighbours", 10, "--solver", "cg")
+        p, exact = self.json(*words), self.json("predict", "m.mcr", "b.csv", "--variance", "exact")
+        self.assertEqual(p["sd_error_rows"], 8)
+        self.assertAlmostEqual(p["sd_error_exceeded_share"], 1 / 3)
+        self.assertAlmostEqual(p["sd_error_confidence"], 1 - (2 / 3) ** 8)
+        self.assertGreater(p["sd_error_check_matvecs"], 8)
+        self.assertLessEqual(p["sd_error_check_error"], p["sd_error_check_bound"])
+        largest = max(abs(a - b) for a, b in zip(p["sd_latent"], exact["sd_latent"]))
+        self.assertLessEqual(p["sd_error"], largest + p["sd_error_check_bound"])
+        self.assertEqual(self.json(*words, "--check-rows", 11)["sd_error_rows"], 11)
+        text = " ".join(self.mercer(*words, "-o", "p.csv").stdout.split())
+        self.assertIn("fewer than 1 row in 3 is off by more, with 96 % confidence (--check-rows for more)", text)
+        self.assertIn("the check itself", text)
 
     def test_vecchia_is_never_below_the_exact_variance(self):
         _, _, test, model = fitted()
@@ -52,7 +75,7 @@ class VarianceTest(CliCase):
     def test_without_variances(self):
         _, _, test, model = fitted()
         table = read_csv(self.mercer("predict", model, test, "--variance", "none").stdout)
-        self.assertEqual(list(table), ["mean", "error_bound"])
+        self.assertEqual(list(table), ["mean", "error_bound", "error_estimate"])
         scores = self.json("evaluate", model, test, "--variance", "none")
         self.assertEqual((scores["nll"], scores["variance"]), (None, "none"))
         self.assertEqual(scores["rmse"], self.json("evaluate", model, test)["rmse"])

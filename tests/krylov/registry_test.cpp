@@ -38,6 +38,36 @@ TEST_P(Solvers, AgreesWithCholesky) {
   EXPECT_LE((x - expected).norm(), 1e-9 * expected.norm());
 }
 
+// Of the first column: an earlier solution, and its residual as the solver believes.
+TEST_P(Solvers, ATrailHoldsAnEarlierSolutionWithItsResidual) {
+  const Matrix a = spd_matrix(150, 1e3, 1), b = random_matrix(150, 3, 2);
+  Matrix x = Matrix::Zero(150, 3);
+  Trail trail;
+  SolverContext context;
+  context.trail = &trail;
+  const auto result = solve(a, b, x, {.tolerance = 1e-10}, context);
+  ASSERT_TRUE(result.converged());
+  const auto* earlier = trail.before(result.residual_norms(0));
+  ASSERT_NE(earlier, nullptr);
+  EXPECT_GE(earlier->residual, 3 * result.residual_norms(0));
+  EXPECT_NEAR((b.col(0) - a * earlier->x).norm(), earlier->residual,
+              1e-3 * earlier->residual);  // rounding of the recurrence, relative to |b|, is 1e-12
+}
+
+TEST_P(Solvers, ATrailIsInTheUnitsOfTheRightHandSide) {
+  const Matrix a = spd_matrix(60, 1e2, 1), b = 1e120 * random_matrix(60, 1, 2);
+  Matrix x = Matrix::Zero(60, 1);
+  Trail trail;
+  SolverContext context;
+  context.trail = &trail;
+  const auto result = solve(a, b, x, {.tolerance = 1e-10}, context);
+  ASSERT_TRUE(result.converged());
+  const auto* earlier = trail.before(result.residual_norms(0));
+  ASSERT_NE(earlier, nullptr);
+  EXPECT_NEAR((1e-120 * (b.col(0) - a * earlier->x)).norm(), 1e-120 * earlier->residual,
+              1e-3 * 1e-120 * earlier->residual);
+}
+
 TEST_P(Solvers, ABlockIsItsColumns) {
   const Matrix a = spd_matrix(80, 1e3, 1), b = random_matrix(80, 3, 2);
   Matrix x = Matrix::Zero(80, 3);

@@ -112,6 +112,7 @@ TEST_P(EveryMean, CertificateBoundsTheErrorOfLooseSolves) {
       options.method.precision = precision;
       options.method.preconditioner = "none";
       options.method.tolerance = tolerance;
+      options.method.accuracy = 0;  // or loose solves would not stay loose
       const auto fitted = fit(data, options);
       const auto exact = dense_prediction(fitted.model, data, test_points(60));
       PredictOptions predict_options;
@@ -123,6 +124,13 @@ TEST_P(EveryMean, CertificateBoundsTheErrorOfLooseSolves) {
             << "tolerance " << tolerance << " point " << i;
       EXPECT_LE(p.error_bound.maxCoeff(), 1.001 * fitted.model.certificate.mean_error_bound * 3)
           << "the run's bound is of the same size";
+      ASSERT_EQ(p.error_estimate.rows(), 60);
+      EXPECT_TRUE((p.error_estimate.array() <= p.error_bound.array()).all());
+      // Where the variance is known, what the data explain of k** counts, not all of it.
+      predict_options.variance.method = "none";
+      const auto means = Predictor(fitted.model, predict_options).predict(test_points(60));
+      EXPECT_TRUE((p.error_bound.array() <= means.error_bound.array() * (1 + 1e-12)).all());
+      EXPECT_LT(p.error_bound.sum(), means.error_bound.sum());
       const Vector exact_sd = exact.variance.cwiseMax(0).cwiseSqrt();
       EXPECT_LE((p.latent_sd - exact_sd).cwiseAbs().maxCoeff(), *p.sd_error_bound + 1e-9);
       // Stated, and good: a thousandth of the noise variance.

@@ -110,10 +110,12 @@ TEST_P(EveryModel, TheMeasuredErrorIsTheTrueOne) {
       const Vector error = (p.latent_sd - exact.cwiseSqrt()).cwiseAbs();
       ASSERT_TRUE(p.sd_error);
       EXPECT_EQ(p.sd_error->rows, 60);
-      EXPECT_NEAR(p.sd_error->largest, error.maxCoeff(), 1e-3);
-      EXPECT_NEAR(p.sd_error->rms, std::sqrt(error.squaredNorm() / 60), 1e-3);
+      // By solves the check is only as accurate as it says (variance_check_test.cpp).
+      const double slack = 1e-9 + p.sd_error->check_bound;
+      EXPECT_NEAR(p.sd_error->largest, error.maxCoeff(), slack);
+      EXPECT_NEAR(p.sd_error->rms, std::sqrt(error.squaredNorm() / 60), slack);
       EXPECT_NEAR(p.sd_error->largest_relative, error.cwiseQuotient(exact.cwiseSqrt()).maxCoeff(),
-                  1e-2);
+                  solver == std::string("cholesky") ? 1e-8 : 0.25 * p.sd_error->largest_relative);
     }
   }
 }
@@ -140,8 +142,9 @@ TEST(VarianceMethods, AutoIsExactWhileThatIsAffordable) {
     return planning::make_plan(kernel, 0.1, x, {}, PlanFor::predict, variance);
   };
   EXPECT_EQ(plan(4000).variance, "vecchia");
-  // As many as would be checked.
   EXPECT_EQ(plan(64).variance, "exact");
+  // As many as would be checked in any case, however long that takes.
+  EXPECT_EQ(plan(8).variance, "exact");
   const auto rows = plan(4000).rows;
   for (const char* method : {"vecchia, 100 neighbours", "samples, 64 draws"})
     EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [&](const PlanRow& row) {

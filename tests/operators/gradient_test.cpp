@@ -107,6 +107,24 @@ TEST(WeightedGradient, IsTheSumOverPairs) {
     }
 }
 
+TEST(WeightedGradient, ReadsTheLowerTriangleAndTakesItFromARankOne) {
+  for (const Index n : {1, 64, 150}) {
+    const Matrix x = random_matrix(n, 3, 11);
+    const Matrix r = random_matrix(n, n, 12);
+    const Vector w = random_matrix(n, 1, 13);
+    const Matrix s = r + r.transpose();
+    const auto kernel = some_kernel("matern52", 3);
+    const auto expected = reference_gradient(kernel, x, w * w.transpose() - s);
+    Matrix lower = s;
+    lower.triangularView<Eigen::StrictlyUpper>().setConstant(NAN);
+    Vector gradient(kernel.num_parameters());
+    weighted_gradient(kernel, x, w, lower, gradient);
+    expect_close(gradient, expected, kTolerance, "matern52");
+    weighted_gradient(kernel, x, lower, gradient);
+    expect_close(gradient, reference_gradient(kernel, x, s), kTolerance, "matern52");
+  }
+}
+
 TEST(WeightedGradient, RefusesWrongShapes) {
   const auto kernel = some_kernel("rbf", 2);
   Vector gradient(kernel.num_parameters());
@@ -114,6 +132,8 @@ TEST(WeightedGradient, RefusesWrongShapes) {
   const Matrix x = random_matrix(4, 2, 1);
   EXPECT_THROW(weighted_gradient(kernel, x, Matrix::Ones(3, 3), gradient), DimensionMismatch);
   EXPECT_THROW(weighted_gradient(kernel, x, Matrix::Ones(4, 4), wrong), DimensionMismatch);
+  EXPECT_THROW(weighted_gradient(kernel, x, Vector::Ones(3), Matrix::Ones(4, 4), gradient),
+               DimensionMismatch);
 }
 
 }  // namespace gradient_test

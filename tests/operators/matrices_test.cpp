@@ -79,6 +79,18 @@ TEST(DenseMatrix, IsSymmetricBitForBitAndMatchesTheReference) {
     }
 }
 
+TEST(LowerMatrix, HasTheBitsOfTheDenseOneAndLeavesTheRestAlone) {
+  for (const Index n : {1, 63, 200, 700}) {
+    const Matrix x = random_matrix(n, 3, 9);
+    const auto kernel = some_kernel("matern52", 3);
+    Matrix k = Matrix::Constant(n, n, 7.0), dense = k;
+    lower_matrix(kernel, x, k);
+    dense_matrix(kernel, x, dense);
+    dense.triangularView<Eigen::StrictlyUpper>().setConstant(7.0);
+    EXPECT_TRUE(k == dense) << n;
+  }
+}
+
 TEST(CrossMatrix, MatchesTheReference) {
   for (const auto& text : all_kernels()) {
     const auto kernel = some_kernel(text, 2);

@@ -74,6 +74,35 @@ TEST(Lbfgs, AKnownHessianMakesTheFirstStepNewtons) {
   EXPECT_EQ(again.evaluations, 1);
 }
 
+TEST(Lbfgs, EndsWhereLittleIsLeftToGain) {
+  // log(1 + e^x) - x / 4 in each of six directions of different width: convex, not quadratic.
+  const Vector width = Vector::LinSpaced(6, 0.3, 3);
+  const auto f = [&](ConstVectorView x, VectorView g) {
+    double value = 0;
+    for (Index i = 0; i < x.size(); ++i) {
+      const double t = x(i) / width(i);
+      value += std::log1p(std::exp(t)) - t / 4;
+      g(i) = (1 / (1 + std::exp(-t)) - 0.25) / width(i);
+    }
+    return value;
+  };
+  const double least = 6 * (std::log(4.0 / 3) - std::log(1.0 / 3) / 4);
+  const LbfgsOptions exact{.gradient_tolerance = 1e-9, .value_tolerance = 0};
+  LbfgsOptions options = exact;
+  options.gain_tolerance = 1e-4;
+  const auto all = lbfgs(f, Vector::Constant(6, 2.0), {}, exact);
+  EXPECT_NEAR(all.value, least, 1e-12);
+  const auto early = lbfgs(f, Vector::Constant(6, 2.0), {}, options);
+  EXPECT_TRUE(early.converged());
+  EXPECT_LT(early.evaluations, all.evaluations);
+  EXPECT_LE(early.value, least + 2 * options.gain_tolerance);
+  // The Hessian at the minimum is exact there: what it promises to third order is what is left.
+  options.hessian = (3.0 / 16 * width.cwiseAbs2().cwiseInverse()).asDiagonal();
+  const auto newton = lbfgs(f, Vector::Constant(6, 0.1), {}, options);
+  EXPECT_TRUE(newton.converged());
+  EXPECT_LE(newton.value, least + 1.1 * options.gain_tolerance);
+}
+
 TEST(Lbfgs, AWrongHessianOnlyCostsSteps) {
   for (const double sign : {-1.0, 0.0, 100.0}) {
     LbfgsOptions options;

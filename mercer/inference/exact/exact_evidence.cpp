@@ -5,23 +5,9 @@
 #include <numbers>
 
 #include "mercer/core/error.hpp"
-#include "mercer/core/threads.hpp"
 #include "mercer/operators/tiled_operator.hpp"
 
 namespace mercer::inference {
-namespace {
-
-// s = w w' - h, in place of h, column panels in parallel.
-void rank_one_minus(ConstVectorView w, MatrixView h) {
-  const Index n = h.rows();
-  constexpr Index panel = 64;
-  parallel_for((n + panel - 1) / panel, [&](Index task, int) {
-    const Index end = std::min(n, (task + 1) * panel);
-    for (Index j = task * panel; j < end; ++j) h.col(j) = w * w(j) - h.col(j);
-  });
-}
-
-}  // namespace
 
 Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
   Weights out;
@@ -60,7 +46,7 @@ Evidence exact_evidence(const Problem& problem, const Observations& data, bool w
   const linalg::Diagonal d = data.noise.at(problem.noise());
   d.require_size(n, "evidence");
   Matrix h(n, n);
-  operators::dense_matrix(problem.kernel, x, h);
+  operators::lower_matrix(problem.kernel, x, h);
   h.diagonal() += d.vector(n);
   linalg::Cholesky factor(std::move(h));
 
@@ -78,14 +64,14 @@ Evidence exact_evidence(const Problem& problem, const Observations& data, bool w
   if (!with_gradient) return out;
 
   // dL/dtheta_p = 1/2 sum_ij (w w' - H^-1)_ij dH_ij/dtheta_p
-  Matrix s = std::move(factor).inverse();
-  rank_one_minus(weights.w, s);
+  const Matrix inverse = std::move(factor).lower_inverse();
   out.gradient.resize(problem.kernel.num_parameters() + 1);
-  operators::weighted_gradient(problem.kernel, x, s,
+  operators::weighted_gradient(problem.kernel, x, weights.w, inverse,
                                out.gradient.head(problem.kernel.num_parameters()));
   const linalg::Diagonal slope = data.noise.slope(problem.noise());
   double& by_noise = out.gradient(out.gradient.size() - 1);
-  by_noise = slope.uniform() ? slope(0) * s.trace() : s.diagonal().dot(slope.vector(n));
+  const Vector of_row = weights.w.cwiseAbs2() - inverse.diagonal();
+  by_noise = slope.uniform() ? slope(0) * of_row.sum() : of_row.dot(slope.vector(n));
   out.gradient *= 0.5;
   by_noise += data.replicates.slope(problem.noise());
   return out;

@@ -142,6 +142,51 @@ Moments CoupledQuery::exact_variances(const QueryBlock& block, const QueryProgre
   return out;
 }
 
+// Each solve begins anew, because explained() keeps nothing; a second one is seldom needed.
+CheckedVariances CoupledQuery::check_some(const QueryBlock& block, ConstMatrixView sd,
+                                          const Observer& observer) {
+  const Index m = block.x.rows(), c = posterior_.a.cols();
+  Matrix cross(posterior_.x.rows(), m);
+  operators::cross_matrix(posterior_.problem.kernel, posterior_.x, block.x, cross);
+  CheckTolerance tolerance(tolerance_for(std::sqrt(posterior_.w.maxCoeff()) * cross),
+                           options_.tolerance);
+  CheckedVariances out;
+  out.variance.resize(m, c);
+  while (true) {
+    const auto explained = system_->explained(cross, tolerance.value(), observer);
+    const auto& report = explained.report;
+    out.matvecs += report.matvecs;
+    out.iterations += report.iterations;
+    if (report.stop == StopReason::interrupted) throw Interrupted("interrupted while predicting");
+    for (Index j = 0; j < c; ++j)
+      for (Index i = 0; i < m; ++i) {
+        out.variance(i, j) = block.prior(i) - explained.blocks(i, j + c * j);
+        raise_to_floor(out.variance(i, j), block.prior(i));
+      }
+    out.truncated = out.bound = explained.truncated;
+    if (report.energy_errors.size() == m * c)
+      out.truncated =
+          out.bound.cwiseMin(Eigen::Map<const Matrix>(report.energy_errors.data(), m, c));
+    if (tolerance.suffices(sd, out.variance, out.truncated) || report.stop != StopReason::converged)
+      return out;
+  }
+}
+
+CheckedVariances CoupledQuery::check_variances(const QueryBlock& block, ConstMatrixView sd,
+                                               const QueryProgress& progress) {
+  const Index m = block.x.rows(), c = posterior_.a.cols();
+  const Observer observer = [&](const Iteration&) {
+    return progress ? progress(-1) : Action::proceed;
+  };
+  CheckedVariances out{Matrix(m, c), Matrix(m, c), Matrix(m, c)};
+  for (Index first = 0; first < m; first += options_.block_rows) {
+    const Index rows = std::min(options_.block_rows, m - first);
+    if (progress) stop_if(progress(-1));
+    out.put(first, 0, check_some(block.rows(first, rows), sd.middleRows(first, rows), observer));
+  }
+  return out;
+}
+
 Moments CoupledQuery::moments(const QueryBlock& block, const QueryProgress& progress) {
   const Index m = block.x.rows(), c = posterior_.a.cols(), n = options_.joint_samples;
   Matrix mean(m, c), deviations(m, 0);

@@ -46,7 +46,8 @@ class CoupledQuery final : public Query {
   CoupledQuery(CoupledPosterior posterior, CoupledQueryOptions options);
   ~CoupledQuery() override;
   Moments moments(const QueryBlock& block, const QueryProgress& progress) override;
-  Moments exact_variances(const QueryBlock& block, const QueryProgress& progress) override;
+  CheckedVariances check_variances(const QueryBlock& block, ConstMatrixView sd,
+                                   const QueryProgress& progress) override;
 
   /// Of the system and its factors beside the data, for the planner.
   static double factor_bytes(Index n, Index functions);
@@ -59,6 +60,9 @@ class CoupledQuery final : public Query {
   static double draw_bytes(Index n, Index functions);
 
  private:
+  Moments exact_variances(const QueryBlock& block, const QueryProgress& progress);
+  CheckedVariances check_some(const QueryBlock& block, ConstMatrixView sd,
+                              const Observer& observer);
   const PathwiseDraws& make_draws(const QueryProgress& progress, std::int64_t& matvecs);
   Matrix update_of(const Matrix& prior, const QueryProgress& progress, std::int64_t& matvecs);
   double tolerance_for(ConstMatrixView cross) const;

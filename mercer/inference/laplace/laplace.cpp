@@ -70,6 +70,7 @@ class Newton {
   }
   bool stands_at_the_mode();
   void finish(bool done);
+  void estimate_missing();
   /// a and f of group j move along their direction as far as psi rises; false: not at all.
   bool move(Index j);
   void take_step(Index j, double t);
@@ -89,6 +90,8 @@ class Newton {
   Matrix ka_;               // K a
   LocalLikelihood local_;
   Matrix r_, kr_, d_, kd_, b_, s_;
+  Vector before_;           // residual of every function before the last step
+  bool d_is_next_ = false;  // d_ is the direction at mode_.a, not the one that led to it
   Vector psi_;
   double root_prior_ = 1;
   LaplaceMode mode_;
@@ -350,7 +353,25 @@ bool Newton::stands_at_the_mode() {
   for (Index j = 0; j < groups_.count; ++j)
     largest = std::max(largest, std::abs(squared_decrement(j)));
   mode_.decrement = std::sqrt(largest);
+  d_is_next_ = true;
   return *mode_.decrement <= options_.tolerance;  // false for NaN
+}
+
+// The error of the mode falls as its residual does.
+void Newton::estimate_missing() {
+  if (before_.size() == 0 && !d_is_next_) {
+    const auto report = find_direction({});
+    mode_.iterations += report.iterations;
+    d_is_next_ = true;
+  }
+  mode_.missing = d_;
+  mode_.missing_beta = basis_.cols() > 0 ? beta_step_ : Matrix(0, d_.cols());
+  if (d_is_next_) return;
+  for (Index c = 0; c < d_.cols(); ++c) {
+    const double fall = before_(c) > 0 ? std::min(1.0, mode_.residual(c) / before_(c)) : 0.0;
+    mode_.missing.col(c) *= fall;
+    mode_.missing_beta.col(c) *= fall;
+  }
 }
 
 void Newton::finish(bool done) {
@@ -368,6 +389,7 @@ void Newton::finish(bool done) {
   const bool could_not = mode_.stop == StopReason::stagnation ||
                          (mode_.stop == StopReason::iteration_limit && mode_.steps > 0);
   if (could_not && stands_at_the_mode()) mode_.stop = StopReason::converged;
+  if (options_.with_change && mode_.stop != StopReason::interrupted) estimate_missing();
   mode_.w = local_.w;
   mode_.log_density = local_.log_density.sum();
   mode_.quadratic = groups_.dots(mode_.a, ka_).sum();
@@ -389,6 +411,7 @@ LaplaceMode Newton::run(LaplaceMode start, const Observer& observer) {
       break;
     }
     ++mode_.steps;
+    before_ = mode_.residual;
     bool moved = false;
     const int halvings = mode_.halvings;
     for (Index j = 0; j < groups_.count; ++j) moved = move(j) || moved;

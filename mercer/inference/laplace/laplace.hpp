@@ -33,6 +33,7 @@ struct NewtonOptions {
   double solve_tolerance = 1e-3;   // of the linear solve of a step, relative
   double basis_tolerance = 1e-10;  // of the solves of the mean at the mode, relative
   int max_steps = 100;             // 0: the start is only measured
+  bool with_change = false;        // LaplaceMode::missing, which may take a further solve
 };
 
 template <class Visitor>
@@ -41,6 +42,7 @@ void visit_fields(NewtonOptions& o, Visitor&& field) {
   field("solve_tolerance", o.solve_tolerance, BelowOne{});
   field("basis_tolerance", o.basis_tolerance, BelowOne{});
   field("max_steps", o.max_steps, NonNegative{});
+  field("with_change", o.with_change, Any{});
 }
 
 struct LaplaceMode {
@@ -61,6 +63,9 @@ struct LaplaceMode {
   // Where rounding keeps the residual above the tolerance: sqrt(r'(K^-1 + W)^-1 r), the distance of
   // the latent mean from the mode in posterior standard deviations, to first order; else unset.
   std::optional<double> decrement;
+  // About what is missing of a and beta to those of the exact mode, when it was asked for: the last
+  // Newton step times the fall of the residual in it, or the next step where there was none.
+  Matrix missing, missing_beta;
   StopReason stop = StopReason::iteration_limit;
   int steps = 0;       // of Newton
   int halvings = 0;    // of a step that went too far

@@ -28,8 +28,9 @@ class LaplaceCholesky final : public Inference {
   Posterior posterior(const Problem& at, const PosteriorRequest& request,
                       const ProgressCallback& progress) override {
     const Timer timer;
-    auto found = find_posterior_mode(at, setup_.rows, setup_.system, start(),
-                                     {.tolerance = request.tolerance}, progress);
+    auto found =
+        find_posterior_mode(at, setup_.rows, setup_.system, start(),
+                            {.tolerance = request.tolerance, .with_change = true}, progress);
     auto out = laplace_posterior(at, setup_.rows, found, request, setup_.seed, progress);
     out.solve.seconds = timer.seconds();
     last_ = {std::move(found.mode.a), {}, {}};

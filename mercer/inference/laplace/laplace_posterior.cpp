@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/inference/error_estimate.hpp"
 #include "mercer/inference/exact/likelihood_value.hpp"
 
 namespace mercer::inference {
@@ -94,6 +96,15 @@ Posterior laplace_posterior(const Problem& problem, const Observations& rows,
       std::sqrt(problem.kernel.diagonal(rows.x).maxCoeff()) * mode.residual.maxCoeff();
   // A flat prior of the trend leaves its coefficients without a strongly convex loss.
   out.certificate.rigorous = problem.likelihood->log_concave() && problem.mean == MeanKind::zero;
+  if (mode.missing.size() > 0) {
+    double largest = 0;
+    for (Index c = 0; c < rows.functions(); ++c)
+      largest =
+          std::max(largest, error_estimate(problem, rows.x, mode.a.col(c),
+                                           {mode.missing.col(c), mode.missing_beta.col(c)}, seed));
+    if (out.certificate.rigorous) largest = std::min(largest, out.certificate.mean_error_bound);
+    out.certificate.mean_error_estimate = largest;
+  }
   out.certificate.trend_defect = mode.trend_defect;
   out.certificate.trend_residual = mode.trend_residual;
   out.solve.stop = mode.stop;

@@ -34,8 +34,9 @@ class LaplaceSolves final : public Inference {
     start.a = estimator_.state().mode;
     start.f = estimator_.state().latent;
     start.beta = beta_;
-    auto found = find_posterior_mode(at, setup_.rows, setup_.system, std::move(start),
-                                     {.tolerance = request.tolerance}, progress);
+    auto found =
+        find_posterior_mode(at, setup_.rows, setup_.system, std::move(start),
+                            {.tolerance = request.tolerance, .with_change = true}, progress);
     auto out = laplace_posterior(at, setup_.rows, found, request, setup_.seed, progress);
     out.solve.seconds = timer.seconds();
     start_from({std::move(found.mode.a), {}, {}});

@@ -257,8 +257,10 @@ SystemReport IterativeLaplaceSystem::solve(ConstMatrixView b, MatrixView x, doub
   context.observer = observer;
   if (impl_->fast) context.low_precision = impl_->fast.get();
   const auto& solver = krylov::solver(impl_->choice.solver);
+  options.keep_coefficients = solver.keeps_coefficients;
   auto result = solver.solve(*impl_->exact, b, x, options, context);
   SystemReport report;
+  report.energy_errors = energy_errors(result);
   report.stop = result.stop;
   report.iterations = result.iterations;
   report.matvecs = result.total_matvecs() * impl_->root.functions();

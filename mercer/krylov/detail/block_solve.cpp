@@ -9,6 +9,8 @@ namespace {
 // A direction survives a replaced residual that moved by less than this part of itself. Beyond it,
 // starting anew converges faster than carrying on with directions that are no longer conjugate.
 constexpr double tolerated_move = 1e-4;
+// Residuals on the way that turn out wrong by more than this part are of no use to a trail.
+constexpr double lost_trail = 0.5;
 constexpr int max_poor_checks = 3;  // in a row, before the column counts as stalled
 constexpr int short_stretch = 10;   // iterations between checks that are too few
 constexpr Index reserved_iterations = 4096;
@@ -99,6 +101,7 @@ void BlockSolve::start() {
       c.rr = 0;
     }
     row_(c.id) = c.relative();
+    offer_to_trail(slot);
     if (!std::isfinite(c.rr)) {
       retire(slot, StopReason::breakdown);
     } else if (c.residual() <= c.target) {
@@ -158,6 +161,13 @@ void BlockSolve::exchange_x_and_p() {
   });
 }
 
+// x of the first column must be that of its residual.
+void BlockSolve::offer_to_trail(Index slot) {
+  const Column& c = at(slot);
+  if (context_.trail == nullptr || c.id != 0 || !std::isfinite(c.rr)) return;
+  context_.trail->offer(x_.col(0), c.residual(), c.scale);
+}
+
 // Slots [stepping_, active_): q = A x, so r = b - q is the true residual.
 void BlockSolve::finish_checks() {
   const Index checks = active_ - stepping_;
@@ -188,6 +198,10 @@ void BlockSolve::judge_check(Index slot) {
   c.checked_at = c.iterations;
   c.checked = c.residual();
   row_(c.id) = c.relative();
+  if (c.moved > lost_trail * c.residual() && context_.trail != nullptr && c.id == 0)
+    context_.trail->restart(x_.col(0), c.residual(), c.scale);
+  else
+    offer_to_trail(slot);
   if (!std::isfinite(c.rr)) return retire(slot, StopReason::breakdown);
   if (c.residual() <= c.target) return retire(slot, StopReason::converged);
 
@@ -284,6 +298,8 @@ void BlockSolve::iterate() {
     const bool stepped = stepping_ > 0;
     finish_checks();
     take_steps();
+    if (kind_ == Residual::recurrence)
+      for (Index slot = 0; slot < stepping_; ++slot) offer_to_trail(slot);
     const bool stop = stepped && !record_and_ask();
     settle(stop);
     if (stop) {

@@ -98,6 +98,7 @@ class BlockSolve {
   void apply_block();
   void finish_checks();
   void judge_check(Index slot);
+  void offer_to_trail(Index slot);
   bool record_and_ask();
   void choose_checks();
   void exchange_x_and_p();

@@ -313,8 +313,12 @@ void product_with_gradient(const Program& program, const PointSet& points, Const
   unpack_vectors(points, chunks, y.data(), 1.0, ones, kv);
 }
 
-void weighted_gradient(const Program& program, ConstMatrixView x, ConstMatrixView s,
-                       VectorView gradient) {
+namespace {
+
+// weight(i, j) for i >= j; columns of weights lie in rows of the strip.
+template <class Weight>
+void sweep_weights(const Program& program, ConstMatrixView x, VectorView gradient,
+                   const Weight& weight) {
   check_gradient(program, gradient);
   gradient.setZero();
   const PointSet points(program, x, {.sort = false});
@@ -323,12 +327,33 @@ void weighted_gradient(const Program& program, ConstMatrixView x, ConstMatrixVie
   sweep(
       program, points, gradient,
       [&](const Unit& unit, const double*, Index row, Index c, Index c_end, int, double* adjoint) {
-        const double twice = unit.symmetric ? 2.0 : 1.0;
-        for (Index r = 0; r < kGradientRows; ++r)
-          for (Index j = c; j < c_end; ++j)
-            adjoint[r * (c_end - c) + j - c] = row + r < n && j < n ? twice * s(j, row + r) : 0.0;
+        const Index last = std::min(c_end, n);
+        for (Index r = row; r < row + kGradientRows; ++r, adjoint += c_end - c) {
+          const Index used = r < n ? std::max<Index>(0, last - c) : 0;
+          for (Index j = 0; j < used; ++j)
+            adjoint[j] = unit.symmetric ? 2.0 * weight(c + j, r)
+                                        : weight(std::max(c + j, r), std::min(c + j, r));
+          std::fill(adjoint + used, adjoint + (c_end - c), 0.0);
+        }
       },
       [](const Unit&, int) {});
+}
+
+}  // namespace
+
+void weighted_gradient(const Program& program, ConstMatrixView x, ConstMatrixView s,
+                       VectorView gradient) {
+  const double* data = s.data();
+  const Index stride = s.outerStride();
+  sweep_weights(program, x, gradient, [=](Index i, Index j) { return data[i + j * stride]; });
+}
+
+void weighted_gradient(const Program& program, ConstMatrixView x, ConstVectorView w,
+                       ConstMatrixView s, VectorView gradient) {
+  const double *data = s.data(), *v = w.data();
+  const Index stride = s.outerStride();
+  sweep_weights(program, x, gradient,
+                [=](Index i, Index j) { return v[i] * v[j] - data[i + j * stride]; });
 }
 
 }  // namespace mercer::operators::detail

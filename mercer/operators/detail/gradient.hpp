@@ -11,8 +11,11 @@ namespace mercer::operators::detail {
 void product_with_gradient(const Program& program, const PointSet& points, ConstMatrixView u,
                            ConstMatrixView v, MatrixView kv, VectorView gradient);
 
-/// gradient(p) = sum_ij s_ij dk(x_i, x_j)/dtheta_p, s symmetric.
+/// gradient(p) = sum_ij s_ij dk(x_i, x_j)/dtheta_p, s symmetric: its lower triangle is read.
 void weighted_gradient(const Program& program, ConstMatrixView x, ConstMatrixView s,
                        VectorView gradient);
+/// The same with w_i w_j - s_ij in place of s_ij.
+void weighted_gradient(const Program& program, ConstMatrixView x, ConstVectorView w,
+                       ConstMatrixView s, VectorView gradient);
 
 }  // namespace mercer::operators::detail

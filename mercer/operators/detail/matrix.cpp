@@ -111,23 +111,37 @@ void dense_cross(const Program& program, ConstMatrixView a, ConstMatrixView b, M
   });
 }
 
-void dense_symmetric(const Program& program, ConstMatrixView x, MatrixView out) {
-  const PointSet points(program, x, {.sort = false});
-  const Index n = points.size();
-  Evaluators evaluators(program, 1024);
-  const auto write_strip = [&](const Unit& unit, const double* strip, Index row, Index c,
-                               Index c_end) {
+namespace {
+
+// Rows row .. row + kRows of a strip that begins at column c, into columns of the lower triangle;
+// with `mirror` into rows of the upper one as well.
+struct StripWriter {
+  double factor;
+  Index n;
+  MatrixView& out;
+  bool mirror;
+
+  void operator()(const Unit& unit, const double* strip, Index row, Index c, Index c_end) const {
     const Index row_end = std::min({row + kRows, unit.row_end, n});
+    const Index stride = c_end - c, last = std::min(c_end, n);
     for (Index r = row; r < row_end; ++r) {
       // Inside a tile on the diagonal only the part right of it is used.
       const Index first = unit.symmetric ? c : std::max(c, r);
-      for (Index j = first; j < std::min(c_end, n); ++j)
-        out(j, r) = program.outer_factor * strip[(r - row) * (c_end - c) + j - c];
+      const double* from = strip + (r - row) * stride;
+      double* to = out.data() + r * out.outerStride();
+      for (Index j = first; j < last; ++j) to[j] = factor * from[j - c];
     }
-    for (Index j = c; j < std::min(c_end, n); ++j)
+    if (!mirror) return;
+    for (Index j = c; j < last; ++j)
       for (Index r = row; r < (unit.symmetric ? row_end : std::min(row_end, j)); ++r)
-        out(r, j) = program.outer_factor * strip[(r - row) * (c_end - c) + j - c];
-  };
+        out(r, j) = factor * strip[(r - row) * stride + j - c];
+  }
+};
+
+void write_dense(const Program& program, ConstMatrixView x, MatrixView out, bool mirror) {
+  const PointSet points(program, x, {.sort = false});
+  Evaluators evaluators(program, 1024);
+  const StripWriter write_strip{program.outer_factor, points.size(), out, mirror};
   tournament(static_cast<Index>(points.blocks().size()), [&](Index i, Index j, Index, int worker) {
     for_each_unit(points, i, j, [&](const Unit& unit) {
       auto& evaluator = evaluators[worker];
@@ -140,6 +154,16 @@ void dense_symmetric(const Program& program, ConstMatrixView x, MatrixView out) 
       }
     });
   });
+}
+
+}  // namespace
+
+void dense_symmetric(const Program& program, ConstMatrixView x, MatrixView out) {
+  write_dense(program, x, out, /*mirror=*/true);
+}
+
+void dense_lower(const Program& program, ConstMatrixView x, MatrixView out) {
+  write_dense(program, x, out, /*mirror=*/false);
 }
 
 }  // namespace mercer::operators::detail

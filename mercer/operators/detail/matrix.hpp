@@ -16,5 +16,7 @@ void dense_cross(const Program& program, ConstMatrixView a, ConstMatrixView b, M
 
 /// out = K(x, x), equal to its transpose bit for bit.
 void dense_symmetric(const Program& program, ConstMatrixView x, MatrixView out);
+/// The lower triangle of out = that of K(x, x).
+void dense_lower(const Program& program, ConstMatrixView x, MatrixView out);
 
 }  // namespace mercer::operators::detail
