@@ -39,9 +39,10 @@ std::size_t terminal_width() {
 
 // What the library calls a stage, as a user reads it.
 std::string_view in_words(std::string_view stage) {
-  constexpr std::array<std::array<std::string_view, 2>, 9> names = {{
+  constexpr std::array<std::array<std::string_view, 2>, 10> names = {{
       {"learn", "learning"},
       {"learn (start)", "learning, on some of the rows"},
+      {"learn (fewer rows)", "learning, on fewer rows"},
       {"learn (all rows)", "learning, on all rows"},
       {"learn (curvature)", "learning, curvature"},
       {"learn (surrogate)", "learning, by neighbours"},

@@ -83,8 +83,8 @@ void check_learning(const FitCommand& command, const Arguments& arguments) {
     likelihoods::make(command.likelihood);  // throws, listing the names
   if (train.train == "none")
     refuse_given(arguments,
-                 {"steps", "restarts", "subset", "probes", "probe_kind", "checkpoint", "trace",
-                  "validation"},
+                 {"steps", "restarts", "subset", "probes", "probe_kind", "budget", "checkpoint",
+                  "trace", "validation"},
                  "`train=none` learns nothing");
   const bool by_solves =
       train.train == "auto" || (training::trainers().contains(train.train) &&
@@ -94,7 +94,7 @@ void check_learning(const FitCommand& command, const Arguments& arguments) {
   if (!training::trainers().contains(train.train)) return;
   const auto& trainer = training::trainers().find(train.train);
   if (!trainer.takes_gradients())
-    refuse_given(arguments, {"probes", "probe_kind"},
+    refuse_given(arguments, {"probes", "probe_kind", "budget"},
                  fmt::format("`train={}` takes no gradient from solves", train.train));
   if (trainer.from_start_values)
     refuse_given(arguments, {"restarts"},

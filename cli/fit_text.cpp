@@ -32,6 +32,9 @@ Json gradients_json(const models::FitResult& result) {
           {"loose", training.loose_gradients},
           {"surrogate_evaluations", training.surrogate_evaluations},
           {"raised_conditionals", training.raised_conditionals},
+          {"last_rows", training.gradient_rows},
+          {"budget_spent", training.budget_spent},
+          {"products", training.products},
           {"matvecs", training.matvecs}};
 }
 
@@ -74,7 +77,8 @@ std::string training_text(const models::FitResult& result) {
       text += plural(training.surrogate_evaluations, "evaluation") + " of the Vecchia likelihood";
     text += fmt::format(": {}\n", to_string(training.stop));
   }
-  return text + gain_text(training, words.gain) + bounds_text(training);
+  return text + gain_text(training, plan.train_rows, words.gain) +
+         budget_text(training, plan.train_budget) + bounds_text(training);
 }
 
 std::string evidence_text(const models::FitResult& result, bool raw_scale) {

@@ -13,16 +13,37 @@ std::string gradients_text(const models::TrainReport& training, const char* noun
   std::string text = plural(training.gradients(), noun) + after;
   if (training.resumed_gradients > 0)
     text += fmt::format(", {} of them from the checkpoint", count(training.resumed_gradients));
+  // Of this run: 3 on 2,500 rows, 2 on 10,000.
+  std::vector<std::pair<Index, int>> levels;
+  for (const auto& step : training.history) {
+    if (levels.empty() || levels.back().first != step.rows) levels.emplace_back(step.rows, 0);
+    ++levels.back().second;
+  }
+  if (levels.size() < 2) return text;
+  std::vector<std::string> parts;
+  for (const auto& [rows, number] : levels)
+    parts.push_back(fmt::format("{} on {}", number, count(rows)));
+  return fmt::format("{} ({})", text, fmt::join(parts, ", "));
+}
+
+std::string gain_text(const models::TrainReport& training, Index rows, const char* of) {
+  if (training.history.empty() || !training.history.back().predicted_gain) return "";
+  const auto& last = training.history.back();
+  std::string text = fmt::format(
+      "             at the last gradient {} of {} were still to be gained; its noise\n"
+      "             alone would show {}\n",
+      number(*last.predicted_gain, 3), of, number(last.noise_gain.value_or(0), 3));
+  if (last.rows < rows)
+    text +=
+        fmt::format("             it was one of {}; what there is to gain on all {} is not known\n",
+                    plural(last.rows, "random row"), count(rows));
   return text;
 }
 
-std::string gain_text(const models::TrainReport& training, const char* of) {
-  if (training.history.empty() || !training.history.back().predicted_gain) return "";
-  return fmt::format(
-      "             at the last gradient {} of {} were still to be gained; its noise\n"
-      "             alone would show {}\n",
-      number(*training.history.back().predicted_gain, 3), of,
-      number(training.history.back().noise_gain.value_or(0), 3));
+std::string budget_text(const models::TrainReport& training, std::optional<Index> budget) {
+  if (!training.budget_spent || !budget) return "";
+  return fmt::format("             the budget of {} ended it; --budget allows more\n",
+                     plural(*budget, "product"));
 }
 
 std::string bounds_text(const models::TrainReport& training) {
@@ -34,7 +55,7 @@ std::string bounds_text(const models::TrainReport& training) {
 void tell_learning(const Arguments& arguments, const models::Plan& plan,
                    const models::TrainReport& training, const Console& console) {
   std::vector<std::string> idle;
-  for (const char* option : {"probes", "probe_kind"})
+  for (const char* option : {"probes", "probe_kind", "budget"})
     if (plan.trains && !plan.train_by_solves && arguments.given(option))
       idle.push_back(fmt::format("`{}`", option));
   if (!idle.empty())

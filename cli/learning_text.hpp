@@ -1,6 +1,7 @@
 // How learning went, in words.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/arguments.hpp"
@@ -10,11 +11,15 @@
 
 namespace mercer::cli {
 
-/// "12 gradients by solves, 5 of them from the checkpoint", with this noun and what follows it.
+/// "12 gradients by solves, 5 of them from the checkpoint", with this noun and what follows it; on
+/// which rows, where they are not all the same.
 std::string gradients_text(const models::TrainReport& training, const char* noun,
                            const char* after = "");
-/// What the last gradient says is left to gain, and how much of that is noise; or nothing.
-std::string gain_text(const models::TrainReport& training, const char* of);
+/// What the last gradient says is left to gain, and how much of that is noise, or nothing. When it
+/// was not one of all `rows`, what there is to gain on those is not known, and that is said.
+std::string gain_text(const models::TrainReport& training, Index rows, const char* of);
+/// That the budget of products has ended learning, or nothing.
+std::string budget_text(const models::TrainReport& training, std::optional<Index> budget);
 /// A line about parameters that learning would have taken further, or nothing.
 std::string bounds_text(const models::TrainReport& training);
 

@@ -78,7 +78,8 @@ void settle_numbers(PlanRun& command, const Arguments& arguments) {
     if (given != "auto" && given != numbers)
       throw InvalidArgument(
           fmt::format("`{}={}` is planned for fit only; leave `for` out", option, given));
-  refuse_given(arguments, {"train", "steps", "restarts", "subset", "probes", "probe_kind", "merge"},
+  refuse_given(arguments,
+               {"train", "steps", "restarts", "subset", "probes", "probe_kind", "budget", "merge"},
                fmt::format("{} learns nothing and merges nothing", command.verb()));
   fit.task = "regression";
   fit.data.options.target_advice = fmt::format(

@@ -69,6 +69,10 @@ Json plan_json(const models::Plan& plan) {
   json["trains"] = plan.trains;
   json["train_rows"] = plan.train_rows;
   if (plan.trains) json["train_method"] = plan.train_method;
+  if (plan.trains && plan.train_by_solves) {
+    json["solve_levels"] = plan.solve_levels;
+    json["train_budget"] = plan.train_budget ? Json(*plan.train_budget) : Json(nullptr);
+  }
   if (!plan.inference.empty()) json["inference"] = plan.inference;
   json["solver"] = plan.system.solver;
   json["preconditioner"] = plan.system.preconditioner;
@@ -195,7 +199,10 @@ std::string operator_name(const inference::SystemChoice& choice) {
 Json gradient_steps_json(const std::vector<models::TrainStep>& history) {
   Json list = Json::array();
   for (const auto& step : history) {
-    Json row = {{"step", step.number}, {"iterations", step.iterations}, {"matvecs", step.matvecs}};
+    Json row = {{"step", step.number},
+                {"rows", step.rows},
+                {"iterations", step.iterations},
+                {"matvecs", step.matvecs}};
     put(row, "seconds", step.seconds);
     put(row, "gradient_norm", step.gradient_norm);
     put(row, "tolerance", step.tolerance);

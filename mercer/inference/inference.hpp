@@ -64,6 +64,9 @@ class Inference {
   virtual WarmStart warm_start() const { return {}; }
   virtual void start_from(const WarmStart& /*start*/) {}
 
+  /// What was learned about the solves that holds for more rows as well, for their load().
+  virtual State for_more_rows() const { return {}; }
+
   /// What the next evaluation depends on besides its arguments; load() goes on to the same bits.
   /// `like` has the kernel and the mean of the problems to come, with any values.
   virtual State save() const { return {}; }
@@ -89,6 +92,7 @@ struct CostSetting {
   Index probes = 8;
   SystemChoice system = {};
   Speeds speed = {};
+  std::optional<Index> neighbours = {};  // of sparse factors; unset: by size
 };
 
 /// Cost of one evaluation with its gradient.

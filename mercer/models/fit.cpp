@@ -135,7 +135,8 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
     const auto on_step = watcher(data, options, task, *method, validation);
     auto learned = training::train(
         task.start, task.rows,
-        {plan.train_method, plan.train_rows, plan.train_levels, plan.train_system},
+        {plan.train_method, plan.train_rows, plan.train_levels, plan.solve_levels,
+         plan.train_budget, plan.train_system},
         {options.train, options.method.seed, run_identity(data, options, plan), progress, on_step});
     learned_all = true;
     problem = std::move(learned.problem);

@@ -3,6 +3,7 @@
 // only adds them up, with constants from a quick calibration.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ struct Plan {
   Index train_rows = 0;                  // rows that hyperparameters are learned on
   Index start_rows = 0;                  // rows of exact searches before that; 0: none
   std::vector<Index> train_levels;       // rows of the exact searches, in order
+  std::vector<Index> solve_levels;       // rows of the gradients by solves before train_rows
+  std::optional<Index> train_budget;     // products that gradients by solves may take; unset: any
   inference::SystemChoice train_system;  // of the solves while learning
   inference::SystemChoice system;
   std::string inference;  // a fit: the method of the inference registry that finds the posterior

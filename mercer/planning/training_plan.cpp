@@ -19,8 +19,13 @@ using inference::SystemChoice;
 
 // Hyperparameters learned on fewer rows than this are not worth having.
 constexpr Index kLeastSubset = 100, kMostSubset = 4000;
-// Exact gradients by solves that would take longer than this in all are left to the surrogate.
-constexpr double kLongestLearning = 3600;
+// A way to learn that would take longer than this is taken only where no other is quicker; and what
+// exact gradients by solves may take of it, unless the user says how many products.
+constexpr double kLongestLearning = 3600, kLongestGradients = 1800;
+// Levels of gradients by solves: rows of the next over those of the last, and the fewest.
+constexpr Index kLevelRatio = 4, kLeastLevel = 2000;
+// Gradients on each level but the last, and on that.
+constexpr double kGradientsOnLevel = 3, kGradientsOnLast = 2;
 // With a likelihood that is not Gaussian, an exact evidence may take so long by estimate while
 // learning on all rows, and on those that learning by solves begins with.
 constexpr double kLongEvaluation = 2.0, kShortEvaluation = 0.5;
@@ -61,7 +66,8 @@ struct Learning {
   }
   /// Of one evaluation with its gradient on so many rows.
   inference::EvaluationCost cost(std::string_view inference, Index rows,
-                                 const SystemChoice& system = {}) const {
+                                 const SystemChoice& system = {},
+                                 std::optional<Index> neighbours = {}) const {
     return inference::methods().find(inference).cost(
         {.n = rows,
          .d = d,
@@ -70,7 +76,8 @@ struct Learning {
          .parameters = problem.kernel.num_parameters(),
          .probes = train.probes,
          .system = system,
-         .speed = speed});
+         .speed = speed,
+         .neighbours = neighbours});
   }
   double exact_seconds(Index rows) const { return cost(exact(), rows).seconds; }
   double first_evaluations() const {
@@ -93,7 +100,9 @@ struct Way {
   PlanRow row;
   std::string trainer;
   Index rows = 0;
-  std::vector<Index> levels;
+  std::vector<Index> levels;        // of exact searches
+  std::vector<Index> solve_levels;  // of gradients by solves, before `rows`
+  std::optional<Index> budget;      // of products that these may take
   SystemChoice system;
   std::string reason;
   bool possible = true;
@@ -176,7 +185,76 @@ Index rows_before_solves(const Learning& p, Index rows) {
   return start < kLeastSubset ? 0 : start;
 }
 
-std::string reason_of_solves(const Learning& p, const Way& w) {
+// Products of all rows that one gradient on a level usually takes.
+double products_of_gradient(const Learning& p, Index level, Index rows) {
+  const double share = static_cast<double>(level) / static_cast<double>(rows);
+  const auto columns =
+      static_cast<double>(1 + inference::mean_basis_size(p.problem.mean, p.d) + p.train.probes);
+  return share * share * training::usual_products(columns);
+}
+
+// The levels of gradients by solves, in order, and what they take.
+struct SolveLevels {
+  std::vector<Index> fewer;  // before all rows
+  Index gradient_rows = 0;   // of the largest level that the budget usually lasts for; 0: none
+  double seconds = 0;        // of all gradients
+  std::optional<Index> budget;
+};
+
+// Rows of the levels: all, a quarter of them, and so on.
+std::vector<Index> levels_by_solves(Index rows, Index before) {
+  std::vector<Index> out;
+  for (Index n = rows / kLevelRatio; n >= std::max(kLeastLevel, before); n /= kLevelRatio)
+    out.insert(out.begin(), n);
+  return out;
+}
+
+// As many products as take so long on a typical machine: no choice may depend on the clock.
+Index usual_budget(const Learning& p, const SystemChoice& system, Index rows) {
+  const auto nominal = p.at_nominal_speed();
+  const Index columns = 1 + p.train.probes;
+  const double product =
+      inference::product_seconds(nominal.speed, rows, system.op, system.precision, columns) /
+      static_cast<double>(columns);
+  return std::max<Index>(1, static_cast<Index>(std::min(1e9, kLongestGradients / product)));
+}
+
+SolveLevels plan_levels(const Learning& p, const SystemChoice& system, Index rows, Index before) {
+  SolveLevels out;
+  out.fewer = levels_by_solves(rows, before);
+  out.budget = p.train.budget.value_or(usual_budget(p, system, rows));
+  auto all = out.fewer;
+  all.push_back(rows);
+  double spent = 0;
+  for (const Index level : all) {
+    const double one = products_of_gradient(p, level, rows);
+    const double most = std::floor((static_cast<double>(*out.budget) - spent) / one);
+    const double count = std::min(level == rows ? kGradientsOnLast : kGradientsOnLevel, most);
+    if (count < 1) break;
+    spent += count * one;
+    out.gradient_rows = level;
+    out.seconds += count * p.cost(p.evidence(inference::EvidenceBy::solves), level, system).seconds;
+  }
+  return out;
+}
+
+// What is exact in learning in levels, and what is not.
+std::string levels_text(const SolveLevels& levels, Index rows) {
+  if (levels.gradient_rows == 0)
+    return fmt::format(
+        "the Vecchia likelihood alone: the budget of {} products does not last for one gradient",
+        count_text(*levels.budget));
+  if (levels.gradient_rows < rows)
+    return fmt::format(
+        "the Vecchia likelihood, corrected by exact gradients on random {} rows: a budget of {} "
+        "products does not last for gradients on all",
+        count_text(levels.gradient_rows), count_text(*levels.budget));
+  if (levels.fewer.empty()) return "exact gradients from solves";
+  return fmt::format("exact gradients from solves, begun on random {} rows",
+                     count_text(levels.fewer.front()));
+}
+
+std::string reason_of_solves(const Learning& p, const Way& w, const std::string& how) {
   const auto& entry = training::trainers().find(w.trainer);
   const auto words = entry.words.empty() ? entry.name : entry.words;
   const auto which =
@@ -185,7 +263,6 @@ std::string reason_of_solves(const Learning& p, const Way& w) {
     return fmt::format(
         "Learning is by {} on gradients by solves from {} rows{}. ", words, count_text(w.rows),
         w.levels.empty() ? "" : fmt::format(", begun exactly on {}", count_text(w.levels.back())));
-  const std::string_view how = entry.takes_gradients() ? "exact gradients from solves" : words;
   if (w.levels.empty()) return fmt::format("Hyperparameters are learned on {} by {}. ", which, how);
   return fmt::format("Hyperparameters are learned on {} rows by Cholesky, then on {} by {}. ",
                      count_text(w.levels.back()), which, how);
@@ -213,16 +290,32 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
   if (!from_start) w.levels = p.problem.gaussian() ? std::vector{before} : levels_to(p, before);
   const auto gradient = p.cost(p.evidence(inference::EvidenceBy::solves), rows, w.system);
   inference::EvaluationCost surrogate;
-  if (entry.on_surrogate) surrogate = p.cost(p.evidence(inference::EvidenceBy::surrogate), rows);
+  if (entry.on_surrogate)
+    surrogate =
+        p.cost(p.evidence(inference::EvidenceBy::surrogate), rows, {},
+               entry.in_levels ? std::optional(training::kCorrectedNeighbours) : std::nullopt);
   const double gradients = surrogate_only               ? 0
                            : entry.gradients != nullptr ? entry.gradients(p.problem, p.train)
                                                         : p.habits().gradients;
+  double gradient_seconds = gradients * gradient.seconds;
+  std::string how(entry.words.empty() ? entry.name : entry.words);
+  if (entry.takes_gradients()) {
+    w.budget = p.train.budget;
+    how = "exact gradients from solves";
+  }
+  if (entry.in_levels) {
+    const auto levels = plan_levels(p, w.system, rows, before);
+    w.solve_levels = levels.fewer;
+    w.budget = levels.budget;
+    gradient_seconds = levels.seconds;
+    how = levels_text(levels, rows);
+  }
   w.row.stage = "train";
   w.row.method = fmt::format("{} on {} rows, {}", trainer, count_text(rows),
                              surrogate_only         ? "Vecchia likelihood"
                              : p.problem.gaussian() ? "exact gradients by solves"
                                                     : "gradients by solves");
-  w.row.seconds = seconds_of(p, w.levels) + gradients * gradient.seconds +
+  w.row.seconds = seconds_of(p, w.levels) + gradient_seconds +
                   (entry.on_surrogate ? p.habits().surrogate_evaluations * surrogate.seconds : 0);
   w.row.bytes = surrogate.bytes + (surrogate_only ? 0 : gradient.bytes);
   if (!w.levels.empty())
@@ -231,7 +324,7 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
   w.row.bytes = std::max(w.row.bytes, system_bytes);
   w.row.note = surrogate_only ? fmt::format("{:.2g} s an evaluation", surrogate.seconds)
                               : fmt::format("{:.2g} s a gradient", gradient.seconds);
-  w.reason = reason_of_solves(p, w);
+  w.reason = reason_of_solves(p, w, how);
   return w;
 }
 
@@ -286,6 +379,8 @@ void take(Way& w, Plan& plan) {
   plan.train_method = w.trainer;
   plan.train_rows = w.rows;
   plan.train_levels = w.levels;
+  plan.solve_levels = w.solve_levels;
+  plan.train_budget = w.budget;
   plan.train_by_solves = training::trainers().find(w.trainer).by_solves;
   plan.start_rows = plan.train_by_solves  ? (w.levels.empty() ? 0 : w.levels.back())
                     : w.levels.size() > 1 ? w.levels.front()

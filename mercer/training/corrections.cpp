@@ -1,18 +1,31 @@
-// The Vecchia likelihood of all rows by L-BFGS, corrected by exact gradients: at theta_k the exact
-// gradient g differs from that of the surrogate by c, and theta_{k+1} maximises
-// surrogate(theta) + c'theta. At its fixed point the exact gradient is zero. A few exact gradients
-// do what a hundred steps of Adam do, because the surrogate knows the curvature.
-//   The end is honest: with F the information matrix (and a prior of unit width), g'F^-1 g / 2 is
-//   the log likelihood that is still to be gained; a run ends when that is less than a tenth, where
-//   the posterior of theta cannot tell any more, or within what the noise of g alone would show.
+// The Vecchia likelihood by L-BFGS, corrected by exact gradients, on levels of more and more rows.
+// At theta_k the exact gradient differs from that of the surrogate by D, which is followed as a
+// linear function of theta (discrepancy.hpp), and theta_{k+1} maximises the surrogate and the
+// integral of D. At the fixed point the exact gradient is zero.
+//   Levels: nested random rows N_0 < N_1 < ... < N. A level begins with theta and D of the last, D
+//   scaled by the number of rows, and ends as soon as more gradients there would not help the next.
+//   With F_l the information of N_l rows, r = N_{l+1} / N_l and p parameters, the maximum of the
+//   next level is away by N(0, F_l^-1 - F_{l+1}^-1), because the one of fewer rows is the one of
+//   more rows and independent noise. Going there gains
+//     1/2 tr(F_{l+1} (F_l^-1 - F_{l+1}^-1)) = p/2 (r - 1)
+//   on average on the next level, whatever is done on this one. A gain G = g'F_l^-1 g / 2 that is
+//   left on this level is r G on the next. So a level is left when r G <= p/2 (r - 1): what it
+//   leaves is no more than what the next one has to find anyway.
+//   The end is honest: on the last level g'F^-1 g / 2 (with a prior of unit width) is the log
+//   likelihood that is still to be gained; a run ends when that is less than a tenth, where the
+//   posterior of theta cannot tell any more, or within what the noise of g alone would show.
+//   A budget, counted in products of all rows, may end the exact gradients before. The rows are
+//   then climbed with the correction of the last level that had some, and the report says so.
 //   `vecchia` is the surrogate alone.
-//   Cost: three to five exact gradients and some sixty evaluations of the surrogate.
+//   Cost: up to four exact gradients on a level, usually two to four on the last, and some ten
+//   evaluations of the surrogate on each.
 #include <fmt/format.h>
 
 #include <Eigen/Cholesky>
 #include <cmath>
 
 #include "mercer/training/archive.hpp"
+#include "mercer/training/discrepancy.hpp"
 #include "mercer/training/gradients.hpp"
 #include "mercer/training/surrogate.hpp"
 #include "mercer/training/trainers.hpp"
@@ -20,49 +33,116 @@
 namespace mercer::training {
 namespace {
 
-constexpr int kMostCorrections = 10, kDefaultSteps = 100, kSurrogateSteps = 60, kInnerSteps = 20;
+constexpr int kMostCorrections = 10, kMostOnLevel = 4, kDefaultSteps = 100, kSurrogateSteps = 60,
+              kInnerSteps = 20;
 // A gain in log likelihood below which the posterior of theta does not care.
 constexpr double kNoGain = 0.1;
 // Solves are carried further once so little is left to gain.
 constexpr double kNearGain = 5.0;
 // Neighbours are found anew after a move of this size in any log parameter.
 constexpr double kFarFromNeighbours = 0.5;
-constexpr double kFirstTrust = 1.0, kLeastTrust = 0.05;
+constexpr double kFirstTrust = 1.0, kLeastTrust = 0.05, kMostTrust = 2;
+// Solves on r times the rows are expected to take r to this power times the iterations.
+constexpr double kIterationsPower = 0.25;
 
 class Corrections {
  public:
-  explicit Corrections(Search& search)
-      : search_(search), gradients_(search), surrogate_(search, gradients_.rows()) {}
+  explicit Corrections(Search& search);
   Vector run(const Vector& start);
 
  private:
+  // The rows of a level, and what is asked of them.
+  struct Level {
+    Level(Search& search, Index rows)
+        : gradients(search, rows),
+          surrogate(search, gradients.rows(), {.neighbours = kCorrectedNeighbours}) {}
+    GradientsBySolves gradients;
+    Surrogate surrogate;
+  };
+
   void visit_state(Archive& archive);
-  bool correct(int most);
-  void move_on(const Vector& gradient, const Vector& surrogate_gradient);
+  void keep();
+  void resume();
+  bool begin();
+  bool next_level();
+  bool correct();
+  bool measure(double tolerance);
+  void move_on();
+  void trust_anew();
+  bool affordable(double expected) const;
+  double expected_products(std::size_t level) const;
+  double share(std::size_t level) const;
+  double most_to_leave(double noise) const;
   Vector free_part(const Vector& g) const;
+  bool last() const { return level_ + 1 == rows_.size(); }
+  bool stopped() const { return at_->gradients.stopped(); }
+  double fraction() const;
 
   Search& search_;
-  GradientsBySolves gradients_;
-  Surrogate surrogate_;
+  std::vector<Index> rows_;  // of all levels
+  std::unique_ptr<Level> at_;
+  // Of the last exact gradient.
+  Vector gradient_;
+  double noise_ = 0;
   // What a checkpoint holds: see visit_state.
-  int step_ = 0;
+  std::size_t level_ = 0;
+  int step_ = 0, level_step_ = 0;
   Vector theta_, neighbours_at_, last_move_;
-  double trust_ = kFirstTrust;
+  Discrepancy discrepancy_;
+  Vector trust_;  // the longest move of each parameter
   double gain_ = HUGE_VAL;
-  bool done_ = false;
+  double iterations_ = kUsualIterations;
+  Index iterations_on_ = 0;  // rows
+  bool done_ = false, budget_spent_ = false;
 };
+
+Corrections::Corrections(Search& search)
+    : search_(search), discrepancy_(search.start().log_parameters().size()) {
+  for (const Index rows : search.choice().solve_levels)
+    if (rows < search.choice().rows) rows_.push_back(rows);
+  rows_.push_back(search.choice().rows);
+}
 
 void Corrections::visit_state(Archive& archive) {
   archive.number("step", step_);
-  archive.number("trust", trust_);
+  archive.number("level_step", level_step_);
+  archive.array("trust", trust_);
   archive.number("gain", gain_);
+  archive.number("iterations", iterations_);
+  archive.number("iterations_on", iterations_on_);
+  archive.number("products", search_.report.products);
   archive.number("done", done_);
+  archive.number("budget_spent", budget_spent_);
   archive.number("loose_gradients", search_.report.loose_gradients);
+  archive.number("gradient_rows", search_.report.gradient_rows);
   archive.array("theta", theta_);
   archive.array("neighbours_at", neighbours_at_);
   archive.array("last_move", last_move_);
   archive.array("standard_error", search_.report.standard_error);
-  archive.method(gradients_.method(), gradients_.problem());
+  discrepancy_.visit_state(archive);
+  archive.method(at_->gradients.method(), at_->gradients.problem());
+}
+
+void Corrections::keep() {
+  Archive archive;
+  archive.number("level", level_);
+  visit_state(archive);
+  search_.keep(archive.state());
+}
+
+void Corrections::resume() {
+  const Index parameters = theta_.size();
+  Archive archive(search_.trainer_state());
+  archive.number("level", level_);
+  if (level_ >= rows_.size()) throw ModelFileError("the checkpoint is damaged: no such level");
+  at_ = std::make_unique<Level>(search_, rows_[level_]);
+  visit_state(archive);
+  if (theta_.size() != parameters)
+    throw ModelFileError("the checkpoint is damaged: it is of another number of parameters");
+  search_.remember(theta_);
+  search_.report.resumed_gradients = step_;
+  search_.report.steps += step_;
+  at_->surrogate.renew(neighbours_at_);
 }
 
 // At a bound, a gradient that points out of the box is nothing to be gained.
@@ -73,96 +153,185 @@ Vector Corrections::free_part(const Vector& g) const {
   return out;
 }
 
+// Of learning by solves, by the pairs of rows.
+double Corrections::fraction() const {
+  double before = 0, total = 0;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    total += share(i);
+    if (i < level_) before += share(i);
+  }
+  const double here = std::min(0.95, static_cast<double>(level_step_) / kMostCorrections);
+  return (before + here * share(level_)) / total;
+}
+
+// What a product with the rows of a level costs, over that of one with all rows.
+double Corrections::share(std::size_t level) const {
+  const double part = static_cast<double>(rows_[level]) / static_cast<double>(rows_.back());
+  return part * part;
+}
+
+// Products of all rows that one gradient on a level is expected to take.
+double Corrections::expected_products(std::size_t level) const {
+  const double growth =
+      iterations_on_ > 0 ? static_cast<double>(rows_[level]) / static_cast<double>(iterations_on_)
+                         : 1;
+  const double iterations = iterations_ * std::pow(growth, kIterationsPower);
+  return share(level) * (iterations * static_cast<double>(at_->gradients.columns()) +
+                         kPassProducts * (1 + kErrorPasses));
+}
+
+bool Corrections::affordable(double expected) const {
+  const auto& budget = search_.choice().budget;
+  return !budget || search_.report.products + expected <= static_cast<double>(*budget);
+}
+
+// The gain that may be left on this level: see the top of this file.
+double Corrections::most_to_leave(double noise) const {
+  const double enough = std::max(kNoGain, noise);
+  if (last()) return enough;
+  const double r = static_cast<double>(rows_[level_ + 1]) / static_cast<double>(rows_[level_]);
+  return std::max(enough, 0.5 * static_cast<double>(theta_.size()) * (1 - 1 / r));
+}
+
+// The first level: the surrogate alone, from the start. False when stopped.
+bool Corrections::begin() {
+  at_ = std::make_unique<Level>(search_, rows_.front());
+  theta_ = at_->surrogate.maximise(theta_, kSurrogateSteps);
+  if (at_->surrogate.stop() == StopReason::interrupted) return false;
+  neighbours_at_ = at_->surrogate.neighbours_at();
+  search_.reached(theta_);
+  return true;
+}
+
 // Maximises the corrected surrogate near theta_.
-void Corrections::move_on(const Vector& gradient, const Vector& surrogate_gradient) {
+void Corrections::move_on() {
   const auto& box = search_.box();
-  const optim::Box near((theta_.array() - trust_).max(box.lower().array()).matrix(),
-                        (theta_.array() + trust_).min(box.upper().array()).matrix());
-  const Vector next =
-      surrogate_.climb(theta_, gradient - surrogate_gradient, near, kInnerSteps, kFineGain);
+  const optim::Box near((theta_ - trust_).cwiseMax(box.lower()),
+                        (theta_ + trust_).cwiseMin(box.upper()));
+  const Vector next = at_->surrogate.climb(theta_, discrepancy_, near, kInnerSteps, kFineGain);
   last_move_ = next - theta_;
   theta_ = next;
   // Part of a climb is good enough for a model, but not to go on from.
-  if (surrogate_.stop() == StopReason::interrupted) {
-    gradients_.stop();
-    return;
+  if (at_->surrogate.stop() == StopReason::interrupted) at_->gradients.stop();
+}
+
+// To more rows; to all at once where the budget does not last for a gradient in between. False when
+// stopped.
+bool Corrections::next_level() {
+  const auto before = static_cast<double>(rows_[level_]);
+  const auto known = at_->gradients.method().for_more_rows();
+  do {
+    ++level_;
+  } while (!last() && !affordable(expected_products(level_)));
+  level_step_ = 0;
+  const double r = static_cast<double>(rows_[level_]) / before;
+  at_.reset();  // first: both at once may not fit
+  at_ = std::make_unique<Level>(search_, rows_[level_]);
+  if (!known.empty()) at_->gradients.method().load(known, at_->gradients.problem());
+  discrepancy_.scale(r);
+  // What is expected there.
+  gain_ = r * gain_ + 0.5 * static_cast<double>(theta_.size()) * (r - 1);
+  neighbours_at_ = theta_;
+  at_->surrogate.renew(theta_);
+  move_on();
+  last_move_.resize(0);
+  search_.reached(theta_);
+  if (!stopped()) keep();
+  return !stopped();
+}
+
+// The exact gradient at theta_, what it says of the discrepancy and of what is left to gain. False
+// when there is none.
+bool Corrections::measure(double tolerance) {
+  auto& report = search_.report;
+  auto& [gradients, surrogate] = *at_;
+  const auto exact = gradients.evaluate(theta_, {tolerance, kErrorPasses});
+  budget_spent_ = budget_spent_ || gradients.over_budget();
+  if (gradients.stopped() || gradients.over_budget()) return false;
+  gradient_ = exact.gradient;
+  if (!gradient_.allFinite()) {
+    report.stop = StopReason::breakdown;
+    return false;
   }
+  iterations_ = exact.iterations;
+  iterations_on_ = rows_[level_];
+  ++step_;
+  ++level_step_;
+  ++report.steps;
+  const Index p = theta_.size();
+  const auto v = surrogate.evaluate(theta_);
+  const Matrix f = v.information + Matrix::Identity(p, p);
+  discrepancy_.observe(theta_, gradient_ - v.gradient, f);
   if ((theta_ - neighbours_at_).lpNorm<Eigen::Infinity>() > kFarFromNeighbours) {
     neighbours_at_ = theta_;
-    surrogate_.renew(theta_);
+    surrogate.renew(theta_);
+    discrepancy_.replace(theta_, gradient_ - surrogate.evaluate(theta_).gradient);
+  }
+  const Eigen::LLT<Matrix> information(f);
+  const auto gain_of = [&](const Vector& g) { return 0.5 * g.dot(information.solve(g)); };
+  gain_ = gain_of(free_part(gradient_));
+  noise_ = 0;
+  for (const auto& contrast : exact.contrasts.colwise())
+    noise_ += gain_of(contrast) / static_cast<double>(exact.contrasts.cols());
+  report.history.back().predicted_gain = gain_;
+  report.history.back().noise_gain = noise_;
+  return true;
+}
+
+// Where the gradient turned round the last move went too far; where it was cut short and did not,
+// it may go further.
+void Corrections::trust_anew() {
+  for (Index i = 0; i < last_move_.size(); ++i) {
+    const double move = std::abs(last_move_(i));
+    if (gradient_(i) * last_move_(i) < 0)
+      trust_(i) = std::max(kLeastTrust, std::min(trust_(i), 2 * move));
+    else if (move > 0.9 * trust_(i))
+      trust_(i) = std::min(kMostTrust, 2 * trust_(i));
   }
 }
 
 // One exact gradient at theta_ and the step that follows from it. False when the run is to end.
-bool Corrections::correct(int most) {
-  auto& report = search_.report;
-  const double tolerance = gain_ < kNearGain ? kTightTolerance : kLooseTolerance;
-  const auto exact = gradients_.evaluate(theta_, {tolerance, kErrorPasses});
-  if (gradients_.stopped()) return false;
-  if (!exact.gradient.allFinite()) {
-    report.stop = StopReason::breakdown;
-    return false;
+bool Corrections::correct() {
+  if (!affordable(expected_products(level_))) {
+    budget_spent_ = true;
+    return last() ? false : next_level();
   }
-  ++step_;
-  ++report.steps;
-  const auto v = surrogate_.evaluate(theta_);
-  const Index p = theta_.size();
-  const Eigen::LLT<Matrix> information(v.information + Matrix::Identity(p, p));
-  const auto gain_of = [&](const Vector& g) { return 0.5 * g.dot(information.solve(g)); };
-  gain_ = gain_of(free_part(exact.gradient));
-  double noise = 0;
-  for (const auto& contrast : exact.contrasts.colwise())
-    noise += gain_of(contrast) / static_cast<double>(exact.contrasts.cols());
-  report.history.back().predicted_gain = gain_;
-  report.history.back().noise_gain = noise;
-
-  const double enough = std::max(kNoGain, noise);
-  // The gradient turned round along the last move: that went too far.
-  if (last_move_.size() > 0 && exact.gradient.dot(last_move_) < 0 && gain_ > enough)
-    trust_ = std::max(kLeastTrust, 0.5 * trust_);
+  const double tolerance = last() && gain_ < kNearGain ? kTightTolerance : kLooseTolerance;
+  if (!measure(tolerance)) return !last() && at_->gradients.over_budget() && next_level();
+  const double enough = most_to_leave(noise_);
+  if (gain_ > enough) trust_anew();
+  if (!last() && (gain_ <= enough || level_step_ >= kMostOnLevel)) return next_level();
   done_ = gain_ <= enough && tolerance <= kTightTolerance;
   if (gain_ > enough)
-    move_on(exact.gradient, v.gradient);
+    move_on();
   else if (!done_)
     gain_ = 0;  // the same again, with tight solves
-  if (gradients_.stopped()) return false;
+  if (stopped()) return false;
   search_.reached(theta_);
-  Archive archive;
-  visit_state(archive);
-  search_.keep(archive.state());
+  keep();
   if (!done_ &&
-      search_.stopped("learn (all rows)", std::min(0.95, static_cast<double>(step_) / most),
+      search_.stopped(search_.stage(at_->gradients.rows()), fraction(),
                       fmt::format("correction {}, {:.3g} still to be gained", step_, gain_)))
-    gradients_.stop();
-  return !done_ && !gradients_.stopped();
+    at_->gradients.stop();
+  return !done_ && !stopped();
 }
 
 Vector Corrections::run(const Vector& start) {
   auto& report = search_.report;
   theta_ = start;
+  trust_ = Vector::Constant(start.size(), kFirstTrust);
   report.stop = StopReason::iteration_limit;
-  if (search_.trainer_state().empty()) {
-    theta_ = surrogate_.maximise(theta_, kSurrogateSteps);
-    if (surrogate_.stop() == StopReason::interrupted) {
-      report.stop = StopReason::interrupted;
-      return theta_;
-    }
-    neighbours_at_ = surrogate_.neighbours_at();
-    search_.reached(theta_);
-  } else {
-    Archive archive(search_.trainer_state());
-    visit_state(archive);
-    if (theta_.size() != start.size())
-      throw ModelFileError("the checkpoint is damaged: it is of another number of parameters");
-    search_.remember(theta_);
-    report.resumed_gradients = step_;
-    report.steps += step_;
-    surrogate_.renew(neighbours_at_);
+  if (!search_.trainer_state().empty()) {
+    resume();
+  } else if (!begin()) {
+    report.stop = StopReason::interrupted;
+    return theta_;
   }
-  const int most = std::min(search_.options().steps.value_or(kDefaultSteps), kMostCorrections);
-  while (!done_ && step_ < most && correct(most)) {
+  const int most = search_.options().steps.value_or(kDefaultSteps);
+  while (!done_ && step_ < most && level_step_ < kMostCorrections && correct()) {
   }
-  if (gradients_.stopped())
+  report.budget_spent = budget_spent_;
+  if (stopped())
     report.stop = StopReason::interrupted;
   else if (done_)
     report.stop = report.loose_gradients > 0 ? StopReason::stagnation : StopReason::converged;
@@ -171,7 +340,7 @@ Vector Corrections::run(const Vector& start) {
 
 Vector run_surrogate(Search& search, const Vector& start) {
   const auto rows = search.rows(search.choice().rows);
-  Surrogate surrogate(search, rows);
+  Surrogate surrogate(search, rows, {});
   Vector theta = surrogate.maximise(start, kSurrogateSteps);
   search.report.stop = surrogate.stop();
   if (surrogate.stop() != StopReason::interrupted) search.reached(theta);
@@ -186,7 +355,6 @@ std::string refusal_of_surrogate(const inference::Problem& problem) {
 }
 
 }  // namespace
-
 TrainerInfo lbfgs_info() {
   return {
       .name = "lbfgs",
@@ -197,6 +365,7 @@ TrainerInfo lbfgs_info() {
       .from_start_values = false,
       .on_surrogate = true,
       .also_exact = true,
+      .in_levels = true,
       .preference = [](const inference::Problem&) { return 2; },
       .refusal = refusal_of_surrogate,
       .run = [](Search& search, const Vector& start) { return Corrections(search).run(start); }};

@@ -40,6 +40,7 @@ void Descent::visit_state(Archive& archive) {
   archive.number("step", state_.step);
   archive.number("converged", state_.converged);
   archive.number("loose_gradients", report.loose_gradients);
+  archive.number("products", report.products);
   archive.array("theta", state_.theta);
   archive.array("first", state_.first);
   archive.array("second", state_.second);
@@ -53,7 +54,7 @@ optim::NoisyGradient Descent::gradient(ConstVectorView theta, int step) {
   const bool at_the_end = step + options_.window >= options_.steps;
   const auto estimate = gradients_.evaluate(theta, {at_the_end ? kTightTolerance : kLooseTolerance,
                                                     step % kMeasureEvery == 0 ? kErrorPasses : 0});
-  if (gradients_.stopped()) return {};
+  if (gradients_.stopped() || gradients_.over_budget()) return {};
   const double entries = gradients_.entries();
   optim::NoisyGradient out{-estimate.gradient / entries, {}};
   const auto& error = search_.report.standard_error;
@@ -89,9 +90,11 @@ Vector Descent::run(const Vector& start) {
       optim::descend([this](ConstVectorView theta, int step) { return gradient(theta, step); },
                      state_, search_.box(), options_,
                      [this](const optim::StochasticState& state) { return after_step(state); });
-  report.stop = result.stop == StopReason::converged && report.loose_gradients > 0
+  report.stop = gradients_.over_budget() ? StopReason::iteration_limit
+                : result.stop == StopReason::converged && report.loose_gradients > 0
                     ? StopReason::stagnation
                     : result.stop;
+  report.budget_spent = gradients_.over_budget();
   if (gradients_.rows().size() == search_.all().size())
     search_.warm = gradients_.method().warm_start();
   return result.theta;

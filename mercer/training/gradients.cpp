@@ -7,20 +7,47 @@
 namespace mercer::training {
 
 GradientsBySolves::GradientsBySolves(Search& search)
+    : GradientsBySolves(search, search.choice().rows) {}
+
+GradientsBySolves::GradientsBySolves(Search& search, Index rows)
     : search_(search),
-      rows_(search.rows(search.choice().rows)),
+      rows_(search.rows(rows)),
       problem_(search.problem_on(rows_)),
       method_(inference::make(inference::evidence_method(problem_, inference::EvidenceBy::solves),
                               problem_, search.setup(rows_))) {}
 
+double usual_products(double columns) {
+  return kUsualIterations * columns + kPassProducts * (1 + kErrorPasses);
+}
+
+Index GradientsBySolves::columns() const {
+  return 1 + inference::mean_basis_size(problem_.mean, rows_.x.cols()) + search_.options().probes;
+}
+
+double GradientsBySolves::share() const {
+  const double part =
+      static_cast<double>(rows_.size()) / static_cast<double>(search_.choice().rows);
+  return part * part;
+}
+
 inference::Evidence GradientsBySolves::evaluate(ConstVectorView theta, const Request& request) {
   problem_.set_log_parameters(theta);
   inference::Evidence estimate;
+  auto& report = search_.report;
+  const auto& budget = search_.choice().budget;
+  const auto stage = search_.stage(rows_);
+  const double passes = kPassProducts * (1 + request.error_passes);
+  // By count, not by the clock: the same bits on any machine.
+  double products = 0;
+  over_budget_ = false;
   const Observer observer = [&](const Iteration& it) {
-    stopped_ = stopped_ || search_.stopped("learn (all rows)", -1,
+    stopped_ = stopped_ || search_.stopped(stage, -1,
                                            fmt::format("step {}, iteration {} of its solves",
-                                                       count() + 1, it.number));
-    return stopped_ ? Action::stop : Action::proceed;
+                                                       report.gradients() + 1, it.number));
+    products = it.number * static_cast<double>(columns());
+    over_budget_ =
+        budget && report.products + share() * (products + passes) > static_cast<double>(*budget);
+    return stopped_ || over_budget_ ? Action::stop : Action::proceed;
   };
   try {
     estimate = method_->evaluate(
@@ -28,18 +55,24 @@ inference::Evidence GradientsBySolves::evaluate(ConstVectorView theta, const Req
   } catch (const Interrupted&) {  // in the middle of a product or a factorisation
     stopped_ = true;
   }
-  auto& report = search_.report;
   report.matvecs += estimate.matvecs;
-  if (stopped_ || estimate.gradient.size() == 0) {
-    stopped_ = true;
+  if (estimate.gradient.size() == 0) {
+    report.products += share() * products;
+    stopped_ = stopped_ || !over_budget_;
+    return estimate;
+  }
+  over_budget_ = false;
+  report.products += share() * (static_cast<double>(estimate.matvecs) + passes);
+  if (stopped_) {
     estimate.gradient.resize(0);
     return estimate;
   }
-  ++evaluated_;
   report.loose_gradients += estimate.stop != StopReason::converged;
   report.gradient = estimate.gradient;
+  report.gradient_rows = rows_.size();
   if (estimate.standard_error.size() > 0) report.standard_error = estimate.standard_error;
-  report.history.push_back({.number = count(),
+  report.history.push_back({.number = static_cast<int>(report.gradients()) + 1,
+                            .rows = rows_.size(),
                             .seconds = search_.seconds(),
                             .gradient_norm = estimate.gradient.norm(),
                             .tolerance = request.tolerance,

@@ -8,7 +8,9 @@ namespace mercer::training {
 
 class GradientsBySolves {
  public:
+  /// On all rows that are learned from, or on the first so many of the random order.
   explicit GradientsBySolves(Search& search);
+  GradientsBySolves(Search& search, Index rows);
 
   const inference::Observations& rows() const { return rows_; }
   const inference::Problem& problem() const { return problem_; }
@@ -19,25 +21,31 @@ class GradientsBySolves {
     double tolerance = 1e-3;
     int error_passes = 0;
   };
-  /// Stopped by the user there is no gradient, and stopped() is true from then on.
+  /// Stopped by the user there is no gradient, and stopped() is true from then on. Where the budget
+  /// of the choice is spent in the middle of it there is none either, and over_budget() is true.
   inference::Evidence evaluate(ConstVectorView theta, const Request& request);
   bool stopped() const { return stopped_; }
   void stop() { stopped_ = true; }
-
-  /// Gradients so far, those of the run that is gone on with included.
-  int count() const { return search_.report.resumed_gradients + evaluated_; }
+  bool over_budget() const { return over_budget_; }
+  /// A product of these rows is so much of one of all rows.
+  double share() const;
+  /// Right-hand sides of a solve.
+  Index columns() const;
 
  private:
   Search& search_;
   inference::Observations rows_;
   inference::Problem problem_;
   std::unique_ptr<inference::Inference> method_;
-  int evaluated_ = 0;
-  bool stopped_ = false;
+  bool stopped_ = false, over_budget_ = false;
 };
 
 /// Tolerances of the solves: on the way, and near the end.
 inline constexpr double kLooseTolerance = 1e-2, kTightTolerance = 1e-3;
+/// Seconds of a pass with derivatives over those of a float32 product with one column, about.
+inline constexpr double kPassProducts = 15;
+/// Iterations of a solve that are expected before any is known.
+inline constexpr double kUsualIterations = 10;
 /// Passes that measure the noise of a gradient.
 inline constexpr int kErrorPasses = 2;
 

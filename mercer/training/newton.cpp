@@ -52,7 +52,7 @@ optim::NoisyGradient Newton::gradient(ConstVectorView theta, int step) {
     return {history_.col(step).head(p), error.allFinite() ? error : Vector()};
   }
   const auto estimate = gradients_.evaluate(theta, {kTightTolerance, kErrorPasses});
-  if (gradients_.stopped()) return {};
+  if (gradients_.stopped() || gradients_.over_budget()) return {};
   const double entries = gradients_.entries();
   optim::NoisyGradient out{-estimate.gradient / entries, estimate.standard_error / entries};
   history_.conservativeResize(2 * p, step + 1);
@@ -71,6 +71,7 @@ Vector Newton::run(const Vector& start) {
   if (!search_.trainer_state().empty()) {
     Archive archive(search_.trainer_state());
     archive.array("history", history_);
+    archive.number("products", search_.report.products);
     if (history_.rows() != 2 * p)
       throw ModelFileError("the checkpoint is damaged: it is of another number of parameters");
     archive.method(gradients_.method(), gradients_.problem());
@@ -93,6 +94,7 @@ Vector Newton::run(const Vector& start) {
           report.history.back().noise_gain = gradients_.entries() * step.noise;
           Archive archive;
           archive.array("history", history_);
+          archive.number("products", report.products);
           archive.method(gradients_.method(), gradients_.problem());
           search_.keep(archive.state());
         }
@@ -101,7 +103,8 @@ Vector Newton::run(const Vector& start) {
           gradients_.stop();
         return gradients_.stopped() ? Action::stop : Action::proceed;
       });
-  report.stop = result.stop;
+  report.stop = gradients_.over_budget() ? StopReason::iteration_limit : result.stop;
+  report.budget_spent = gradients_.over_budget();
   if (gradients_.rows().size() == search_.all().size())
     search_.warm = gradients_.method().warm_start();
   return result.theta;

@@ -18,6 +18,7 @@ struct TrainOptions {
   int probes = 8;            // right-hand sides that a trace is estimated from
   std::string probe_kind = "auto";
   std::optional<Index> subset;  // rows to learn hyperparameters on; unset: the plan decides
+  std::optional<Index> budget;  // products of all rows that gradients by solves may take
   std::string checkpoint;       // file to resume from and write to; empty: none
 };
 
@@ -38,6 +39,12 @@ void visit_fields(TrainOptions& o, Visitor&& field) {
         Positive{});
   field({"probe_kind", "NAME", "how they are drawn; auto is control"}, o.probe_kind,
         OneOf{probe_kind_names()});
+  field(
+      {"budget", "P",
+       "by solves: products with the kernel matrix of all rows that gradients may take, by count; "
+       "of Q rows a product counts (Q/N)^2",
+       "about half an hour of them for lbfgs, else none"},
+      o.budget, Positive{});
   field({"checkpoint", "FILE",
          "keep what was learned so far in this file; the same command goes on from it", "none",
          Affects::nothing},

@@ -15,6 +15,7 @@ namespace mercer::training {
 /// One exact gradient of a training by solves, and what was known after it.
 struct TrainStep {
   int number = 0;  // from 1
+  Index rows = 0;  // that it is a gradient of
   double seconds = 0;
   double gradient_norm = 0;
   std::optional<double> predicted_gain;  // lbfgs: log likelihood still to be gained
@@ -39,8 +40,13 @@ struct TrainReport {
   std::vector<TrainStep> history;   // of the gradients of this run
   int resumed_gradients = 0;        // before those, from the checkpoint
   Vector gradient, standard_error;  // of the last exact gradient
-  int loose_gradients = 0;          // whose solves missed their tolerance
-  Index raised_conditionals = 0;    // of the surrogate: not positive definite to rounding, mended
+  Index gradient_rows = 0;          // that it was computed on
+  /// What those gradients took, in products of all rows with one column: those of fewer rows by the
+  /// square of their share, passes with derivatives by their time.
+  double products = 0;
+  bool budget_spent = false;      // learning would have gone on
+  int loose_gradients = 0;        // whose solves missed their tolerance
+  Index raised_conditionals = 0;  // of the surrogate: not positive definite to rounding, mended
   int surrogate_evaluations = 0;
   std::int64_t matvecs = 0;
 

@@ -270,6 +270,10 @@ bool Search::stopped(const std::string& stage, double fraction, const std::strin
                                                  learned}) == Action::stop;
 }
 
+std::string Search::stage(const Observations& rows) const {
+  return rows.size() < choice_.rows ? "learn (fewer rows)" : "learn (all rows)";
+}
+
 void Search::keep(inference::State state) {
   trainer_state_ = std::move(state);
   unsaved_ = true;

@@ -80,6 +80,8 @@ class Search {
   /// True: the user wants the stage to end here, with what it has. `fraction` is of the present
   /// part, negative when unknown; what the user is told is of all learning, and never falls.
   bool stopped(const std::string& stage, double fraction, const std::string& detail);
+  /// What solves on these rows are called in progress.
+  std::string stage(const inference::Observations& rows) const;
   /// Seconds of learning so far, those of observers left out.
   double seconds() const { return timer_.seconds() - outside_; }
 

@@ -1,16 +1,21 @@
-// The Vecchia likelihood as a surrogate of the exact one: climbed by L-BFGS, with a linear
-// correction where the exact gradient is known.
+// The Vecchia likelihood as a surrogate of the exact one: climbed by L-BFGS in the metric of its
+// information matrix, with a correction where exact gradients are known (discrepancy.hpp).
 #pragma once
 
+#include "mercer/training/discrepancy.hpp"
 #include "mercer/training/search.hpp"
 
 namespace mercer::training {
 
 class Surrogate {
  public:
+  struct Options {
+    bool on_trial = false;  // what is found is not yet what the search has reached
+    /// That each row is conditioned on; unset: by the number of rows.
+    std::optional<Index> neighbours = {};
+  };
   /// The rows must outlive this.
-  /// `on_trial`: what is found is not yet what the search has reached.
-  Surrogate(Search& search, const inference::Observations& rows, bool on_trial = false);
+  Surrogate(Search& search, const inference::Observations& rows, const Options& options);
 
   /// Neighbours of these values: lengthscales say who is near.
   void renew(const Vector& theta);
@@ -19,9 +24,9 @@ class Surrogate {
 
   /// From theta to the maximum, with the neighbours of the start and then those found there.
   Vector maximise(const Vector& theta, int steps);
-  /// Maximises surrogate(theta) + c'(theta - middle) over the box from `middle`; ends when five
-  /// steps together gain less than `gain`.
-  Vector climb(const Vector& middle, const Vector& c, const optim::Box& box, int steps,
+  /// Maximises the surrogate and the integral of its correction over the box, from `start`; ends
+  /// when about so much log likelihood is left to gain.
+  Vector climb(const Vector& start, const Discrepancy& correction, const optim::Box& box, int steps,
                double gain);
   /// How the last climb ended.
   StopReason stop() const { return stop_; }
@@ -29,10 +34,13 @@ class Surrogate {
  private:
   Search& search_;
   const inference::Observations& rows_;
-  bool on_trial_;
+  Options options_;
   inference::Problem problem_;
   std::unique_ptr<inference::Inference> method_;
   Vector neighbours_at_;
+  // The last evaluation with a gradient: a climb begins where one was just made.
+  Vector last_at_;
+  inference::Evidence last_;
   StopReason stop_ = StopReason::converged;
 };
 

@@ -23,7 +23,7 @@ constexpr double kShareOfClimbs = 0.3;
 // likelihood of more rows, and is judged by what it reaches there. Returns its negative log.
 double try_on_more_rows(Search& search, Vector& theta) {
   const auto more = search.rows(std::min(search.choice().rows, kTrialRows));
-  Surrogate surrogate(search, more, /*on_trial=*/true);
+  Surrogate surrogate(search, more, {.on_trial = true});
   theta = surrogate.maximise(theta, kTrialSteps);
   if (surrogate.stop() == StopReason::interrupted) search.interrupted();
   surrogate.renew(theta);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,12 @@ namespace mercer::training {
 
 /// What was planned.
 struct TrainingChoice {
-  std::string trainer;                  // a name of the trainers' registry
-  Index rows = 0;                       // that are learned from in the end
-  std::vector<Index> levels = {};       // rows of the exact searches, in order; empty: none
-  inference::SystemChoice system = {};  // of the solves
+  std::string trainer;                   // a name of the trainers' registry
+  Index rows = 0;                        // that are learned from in the end
+  std::vector<Index> levels = {};        // rows of the exact searches, in order; empty: none
+  std::vector<Index> solve_levels = {};  // rows of the levels by solves before `rows`, in order
+  std::optional<Index> budget = {};      // TrainReport::products at most; unset: any number
+  inference::SystemChoice system = {};   // of the solves
 };
 
 /// Told of the values that a step has reached and the seconds until then, without its own.
@@ -62,6 +65,7 @@ struct TrainerInfo {
   /// Also climbs exact evidences where a factorisation of the rows is affordable.
   bool also_exact = false;
   bool surrogate_only = false;  // no gradient from solves corrects the surrogate
+  bool in_levels = false;       // takes gradients on fewer rows before those on all
   /// Gradients by solves that a run usually takes; null: as many as is customary with the
   /// likelihood.
   double (*gradients)(const inference::Problem& problem, const TrainOptions& options) = nullptr;
@@ -81,6 +85,12 @@ struct TrainerInfo {
 Registry<TrainerInfo>& trainers();
 /// The first that goes by factorisations alone.
 const TrainerInfo& exact_trainer();
+
+/// Neighbours of the Vecchia likelihood that exact gradients correct: they make up for what fewer
+/// neighbours miss.
+inline constexpr Index kCorrectedNeighbours = 31;
+/// Products that a gradient by solves with so many right-hand sides usually takes.
+double usual_products(double columns);
 
 /// With more parameters than this the noise of a few probes is too much for Newton's steps by
 /// solves, so that `auto` takes Adam, which averages it; and a Hessian is that of few rows.

@@ -76,6 +76,44 @@ TEST(Plan, StaysInsideTheBudget) {
             2);  // one way to learn, one way to solve
 }
 
+TEST(Plan, GradientsBySolvesBeginOnFewerRows) {
+  EXPECT_TRUE(plan_for(7000, {}).solve_levels.empty());
+  EXPECT_EQ(plan_for(40000, {}).solve_levels, (std::vector<Index>{2500, 10000}));
+  TrainOptions subset;
+  subset.subset = 12000;
+  EXPECT_EQ(plan_for(40000, {}, subset).solve_levels, (std::vector<Index>{3000}));
+  TrainOptions adam;
+  adam.train = "adam";
+  const auto plan = plan_for(40000, {}, adam);
+  EXPECT_TRUE(plan.solve_levels.empty());
+  EXPECT_FALSE(plan.train_budget);
+}
+
+// Counted in products, the same on every machine; and what they do not last for is said.
+TEST(Plan, ABudgetOfProductsLimitsTheRowsOfExactGradients) {
+  const auto all = plan_for(40000, {});
+  ASSERT_TRUE(all.train_budget);
+  EXPECT_EQ(*all.train_budget, *plan_for(40000, {}).train_budget);
+  EXPECT_NE(all.reason.find("exact gradients from solves, begun on random 2,500 rows"),
+            std::string::npos)
+      << all.reason;
+  TrainOptions train;
+  train.budget = 60;
+  const auto few = plan_for(40000, {}, train);
+  EXPECT_EQ(few.train_budget, 60);
+  EXPECT_EQ(few.train_rows, 40000);
+  EXPECT_NE(few.reason.find("random 10,000 rows: a budget of 60 products"), std::string::npos)
+      << few.reason;
+  EXPECT_LT(few.seconds, all.seconds);
+  train.budget = 1;
+  const auto none = plan_for(40000, {}, train);
+  EXPECT_NE(none.reason.find("does not last for one gradient"), std::string::npos) << none.reason;
+  // Twice the rows are four times the work: products are fewer, and the same time.
+  const double ratio = static_cast<double>(*all.train_budget) /
+                       static_cast<double>(*plan_for(80000, {}).train_budget);
+  EXPECT_NEAR(ratio, 4, 0.4);
+}
+
 TEST(Plan, RefusesWithWhatWouldFit) {
   MethodOptions method;
   method.memory = 1 << 20;

@@ -30,6 +30,7 @@ class ExactSolves final : public Inference {
     return gaussian_posterior(at, setup_.rows, setup_.system, setup_.seed, request, progress);
   }
 
+  State for_more_rows() const override;
   State save() const override;
   void load(const State& state, const Problem& like) override;
 
@@ -43,13 +44,21 @@ class ExactSolves final : public Inference {
   EvidenceGradient estimator_;
 };
 
-State ExactSolves::save() const {
-  const auto& s = estimator_.state();
+State state_of(const EvidenceGradient::State& s) {
   return {{"solutions", s.solutions},
           {"built_at", s.built_at},
           {"numbers",
            Vector{{s.stale ? 1.0 : 0.0, static_cast<double>(s.estimates),
                    static_cast<double>(s.level), static_cast<double>(s.iterations_when_new)}}}};
+}
+
+State ExactSolves::save() const { return state_of(estimator_.state()); }
+
+// How much of a preconditioner the solves need.
+State ExactSolves::for_more_rows() const {
+  EvidenceGradient::State s;
+  s.level = estimator_.state().level;
+  return state_of(s);
 }
 
 void ExactSolves::load(const State& state, const Problem& like) {

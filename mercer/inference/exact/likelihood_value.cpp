@@ -18,6 +18,10 @@ namespace {
 // Estimating a likelihood may take so many seconds, by its usual number of rounds.
 constexpr double kLongestLikelihood = 300, kUsualRounds = 20;
 constexpr double kUpper95 = 0.975;
+// Tolerances of the solves: the second where the first leaves more than this share of the spread of
+// the probes, which alone is the width of the interval otherwise. The error of the quadrature is of
+// second order in the residual.
+constexpr double kLooseLanczos = 1e-2, kTightLanczos = 1e-3, kShareOfSpread = 0.1;
 // Noise below this share of the variance, times sqrt(N), is too small for float32 products.
 constexpr double kFloat32Noise = 1e-6;
 
@@ -138,7 +142,13 @@ LikelihoodValue estimate_likelihood(const Problem& problem, const Observations& 
   const linalg::Diagonal noise = data.noise.at(problem.noise());
   const auto k = make_operators(problem.kernel, data.x, operators::default_operator().name,
                                 precision_for(problem, data, noise));
-  const auto log_det = log_determinant(k, noise, options, progress);
+  options.tolerance = kLooseLanczos;
+  auto log_det = log_determinant(k, noise, options, progress);
+  if (log_det.stop == StopReason::converged &&
+      log_det.solver_error > kShareOfSpread * log_det.probe_error) {
+    options.tolerance = kTightLanczos;
+    log_det = log_determinant(k, noise, options, progress);
+  }
   if (log_det.stop != StopReason::converged || !log_det.positive)
     return unknown("the solves that log|H| is estimated from did not converge");
   const auto fit = quadratic_term(problem, data, weights, *k.exact, noise);

@@ -52,7 +52,7 @@ class Vecchia final : public Inference {
 };
 
 EvaluationCost vecchia_cost(const CostSetting& s) {
-  const Index m = default_neighbours(s.n);
+  const Index m = s.neighbours.value_or(default_neighbours(s.n));
   const double derivative =
       s.speed.pair_seconds_double * (2 + static_cast<double>(s.parameters) / 2);
   return {approximations::VecchiaLikelihood::bytes(s.n, s.d, m),
