@@ -5,6 +5,13 @@
 #include "mercer/core/error.hpp"
 
 namespace mercer::training {
+namespace {
+
+// Products with all columns of an evaluation beside those of its iterations: residuals in double,
+// and the passes with derivatives.
+constexpr double kProductsBeside = 6;
+
+}  // namespace
 
 GradientsBySolves::GradientsBySolves(Search& search)
     : GradientsBySolves(search, search.choice().rows) {}
@@ -37,16 +44,24 @@ inference::Evidence GradientsBySolves::evaluate(ConstVectorView theta, const Req
   const auto& budget = search_.choice().budget;
   const auto stage = search_.stage(rows_);
   const double passes = kPassProducts * (1 + request.error_passes);
+  const double after = passes + kProductsBeside * static_cast<double>(columns());
   // By count, not by the clock: the same bits on any machine.
   double products = 0;
-  over_budget_ = false;
+  int before = 0, last = 0;  // iterations of the solves before the present one, and of that
+  const auto lasts = [&] {
+    return !budget ||
+           report.products + share() * (products + after) <= static_cast<double>(*budget);
+  };
+  over_budget_ = !lasts();
+  if (over_budget_) return estimate;
   const Observer observer = [&](const Iteration& it) {
     stopped_ = stopped_ || search_.stopped(stage, -1,
                                            fmt::format("step {}, iteration {} of its solves",
                                                        report.gradients() + 1, it.number));
-    products = it.number * static_cast<double>(columns());
-    over_budget_ =
-        budget && report.products + share() * (products + passes) > static_cast<double>(*budget);
+    if (it.number < last) before += last;
+    last = it.number;
+    products = (before + last) * static_cast<double>(columns());
+    over_budget_ = over_budget_ || !lasts();
     return stopped_ || over_budget_ ? Action::stop : Action::proceed;
   };
   try {
@@ -56,12 +71,12 @@ inference::Evidence GradientsBySolves::evaluate(ConstVectorView theta, const Req
     stopped_ = true;
   }
   report.matvecs += estimate.matvecs;
-  if (estimate.gradient.size() == 0) {
+  if (over_budget_ || estimate.gradient.size() == 0) {
     report.products += share() * products;
     stopped_ = stopped_ || !over_budget_;
+    estimate.gradient.resize(0);
     return estimate;
   }
-  over_budget_ = false;
   report.products += share() * (static_cast<double>(estimate.matvecs) + passes);
   if (stopped_) {
     estimate.gradient.resize(0);
