@@ -7,7 +7,7 @@ namespace {
 
 // A rate is taken over a sixth of the steps, within these limits: longer windows see the slow
 // beginning (15 times too large after 12 steps with a good preconditioner), shorter ones only the
-// ups and downs of plain iterations. So the estimate was 0.2 to 4 times the truth, mostly 0.4 to
+// ups and downs of plain iterations. So the estimate was 0.1 to 4 times the truth, mostly 0.4 to
 // 1.5, on 2,500 rows of protein with noise 0.1 to 1e-5.
 constexpr std::size_t kShareOfSteps = 6, kShortestWindow = 3, kLongestWindow = 8;
 // Slower rates than this over a window are not believed: the series would be all extrapolation.

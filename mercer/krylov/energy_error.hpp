@@ -8,11 +8,9 @@
 
 #include "mercer/krylov/solver.hpp"
 
-MERCER_API_BEGIN
 namespace mercer::krylov {
 
 /// An estimate of |x - A^-1 b|_A^2 = r'A^-1 r at the last iterate; unset without any iteration.
 std::optional<double> energy_error(const CgCoefficients& coefficients);
 
 }  // namespace mercer::krylov
-MERCER_API_END

@@ -36,7 +36,7 @@ class FunctionQuery {
   Moments moments(const QueryBlock& block, const Observer& observer);
   /// Variances by solves, as exact as measuring the error of `sd` needs.
   inference::CheckedVariances check_variances(const QueryBlock& block, ConstVectorView sd,
-                                              const Observer& observer) const;
+                                              const Observer& observer);
 
  private:
   // k*'H^-1 k* and how far it may be from the exact value: `truncated` below it by leaving the
@@ -45,6 +45,7 @@ class FunctionQuery {
     Vector value, truncated, rounded;
   };
   Moments exact_variances(const QueryBlock& block, const Observer& observer) const;
+  inference::SystemChoice loose_choice(inference::SystemChoice planned) const;
   Explained explained_directly(ConstMatrixView cross, ConstVectorView prior) const;
   void refine(ConstMatrixView cross, ConstVectorView prior, Index first, Index rows,
               Explained& out) const;

@@ -120,7 +120,8 @@ optim::MinimizeResult Search::climb(const Observations& rows, const Vector& star
   const auto f = objective(*exact, problem, count);
   Vector best = start;
   double best_value = HUGE_VAL;
-  bool known = hint.gradient.size() > 0;  // the first evaluation is that of the start
+  // The first evaluation is that of the start, unless that is at a bound: then it is moved inside.
+  bool known = hint.gradient.size() > 0 && box_.inside(start) == start;
   const optim::Objective watched = [&](ConstVectorView theta, VectorView gradient) {
     const double value = known ? hint.value : f(theta, gradient);
     if (std::exchange(known, false)) {

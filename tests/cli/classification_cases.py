@@ -167,7 +167,9 @@ class ClassificationTest(LikelihoodCase):
             self.assertEqual(record["stop"], "converged")
             self.check_probabilities(self.predict("m.mcr", "d.csv"), ("0", "1"))
             scores = self.json("evaluate", "m.mcr", "d.csv")
-            self.assertEqual((scores["error_rate"], scores["auc"]), (0, 1))
+            self.assertEqual(scores["auc"], 1)
+            # At the optimum the row nearest to the boundary has a probability of about a half.
+            self.assertLessEqual(scores["error_rate"], 1 / 80)
             self.assertLess(scores["nll"], 0.3)  # sure of what it has seen, not near log 2
 
     def test_fractions_are_classes_only_as_text(self):

@@ -18,7 +18,7 @@ from pathlib import Path
 PROGRAM, README = (os.path.abspath(path) for path in sys.argv[1:3])
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*\.?\d*(?:e[+-]\d+)?(?![\w])")
 # Lines whose numbers belong to the machine and the moment.
-FREE = ("Training", "Certificate", "Time", "Predicted", "             relative residual")
+FREE = ("Training", "Certificate", "Time", "Predicted", "             (units of y); relative residual")
 SHARE = 0.03
 
 

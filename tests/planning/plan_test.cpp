@@ -106,7 +106,7 @@ TEST(Plan, ABudgetOfProductsLimitsTheRowsOfExactGradients) {
       << few.reason;
   EXPECT_LT(few.seconds, all.seconds);
   train.budget = 1;
-  const auto none = plan_for(7000, {}, train);
+  const auto none = plan_for(12000, {}, train);
   EXPECT_NE(none.reason.find("does not last for one gradient"), std::string::npos) << none.reason;
   // Twice the rows are four times the work: products are fewer, and the same time.
   const double ratio = static_cast<double>(*all.train_budget) /

@@ -22,14 +22,14 @@ struct World {
   inference::Problem start;
 };
 
-World make_world(Index n) {
+World make_world(Index n, double noise = 0.1) {
   World w{{Matrix(n, kInputs), Matrix(n, 1), Vector::Zero(1)},
           {kernels::Kernel::parse("1*matern52:ard", kInputs), 0.1}};
   Rng rng(5, "starts");
   rng.fill_normal(w.rows.x);
   for (Index i = 0; i < n; ++i)
     w.rows.y(i, 0) =
-        std::sin(2 * w.rows.x(i, 0)) + 0.4 * w.rows.x(i, 1) * w.rows.x(i, 2) + 0.1 * rng.normal();
+        std::sin(2 * w.rows.x(i, 0)) + 0.4 * w.rows.x(i, 1) * w.rows.x(i, 2) + noise * rng.normal();
   return w;
 }
 
@@ -76,6 +76,15 @@ TEST(Starts, LeaveNoMoreThanTheySay) {
         << n;
     EXPECT_GT(learned.likelihood.value, optimum_from(w, w.start.log_parameters()) - 0.01) << n;
   }
+}
+
+// A climb moves a start at a bound inside; the value known at the bound is not that of its start.
+TEST(Starts, GoOnFromABound) {
+  const auto w = make_world(420, 0.0);
+  const auto learned = Session()(w);
+  EXPECT_EQ(learned.report.stop, StopReason::converged);
+  EXPECT_EQ(learned.report.bounds_hit.back(), "noise_variance");
+  EXPECT_GT(learned.likelihood.value, optimum_from(w, learned.problem.log_parameters()) - 0.1);
 }
 
 TEST(Starts, AreFewEvaluationsOfAllRows) {
