@@ -242,13 +242,13 @@ SolveLevels plan_levels(const Learning& p, const SystemChoice& system, Index row
 std::string levels_text(const SolveLevels& levels, Index rows) {
   if (levels.gradient_rows == 0)
     return fmt::format(
-        "the Vecchia likelihood alone: the budget of {} products does not last for one gradient",
-        count_text(*levels.budget));
+        "the Vecchia likelihood alone: the budget of {} does not last for one gradient",
+        plural(*levels.budget, "product"));
   if (levels.gradient_rows < rows)
     return fmt::format(
         "the Vecchia likelihood, corrected by exact gradients on random {} rows: a budget of {} "
-        "products does not last for gradients on all",
-        count_text(levels.gradient_rows), count_text(*levels.budget));
+        "does not last for gradients on all",
+        count_text(levels.gradient_rows), plural(*levels.budget, "product"));
   if (levels.fewer.empty()) return "exact gradients from solves";
   return fmt::format("exact gradients from solves, begun on random {} rows",
                      count_text(levels.fewer.front()));

@@ -67,7 +67,8 @@ class Corrections {
   bool next_level();
   bool correct();
   bool measure(double tolerance);
-  void move_on();
+  optim::Box near() const;
+  void move_on(const optim::Box& box, int steps);
   void trust_anew();
   bool affordable(double expected) const;
   double expected_products(std::size_t level) const;
@@ -203,12 +204,15 @@ bool Corrections::begin() {
   return true;
 }
 
-// Maximises the corrected surrogate near theta_.
-void Corrections::move_on() {
+// The box around theta_ that the correction is trusted in.
+optim::Box Corrections::near() const {
   const auto& box = search_.box();
-  const optim::Box near((theta_ - trust_).cwiseMax(box.lower()),
-                        (theta_ + trust_).cwiseMin(box.upper()));
-  const Vector next = at_->surrogate.climb(theta_, discrepancy_, near, kInnerSteps, kFineGain);
+  return {(theta_ - trust_).cwiseMax(box.lower()), (theta_ + trust_).cwiseMin(box.upper())};
+}
+
+// Maximises the corrected surrogate over a box.
+void Corrections::move_on(const optim::Box& box, int steps) {
+  const Vector next = at_->surrogate.climb(theta_, discrepancy_, box, steps, kFineGain);
   last_move_ = next - theta_;
   theta_ = next;
   // Part of a climb is good enough for a model, but not to go on from.
@@ -233,7 +237,9 @@ bool Corrections::next_level() {
   gain_ = r * gain_ + 0.5 * static_cast<double>(theta_.size()) * (r - 1);
   neighbours_at_ = theta_;
   at_->surrogate.renew(theta_);
-  move_on();
+  // As far as it takes: rows that fewer did not have (replicates, which tell the noise) are known
+  // to the surrogate.
+  move_on(search_.box(), kSurrogateSteps);
   last_move_.resize(0);
   search_.reached(theta_);
   if (!stopped()) keep();
@@ -303,7 +309,7 @@ bool Corrections::correct() {
   if (!last() && (gain_ <= enough || level_step_ >= kMostOnLevel)) return next_level();
   done_ = gain_ <= enough && tolerance <= kTightTolerance;
   if (gain_ > enough)
-    move_on();
+    move_on(near(), kInnerSteps);
   else if (!done_)
     gain_ = 0;  // the same again, with tight solves
   if (stopped()) return false;
