@@ -67,10 +67,13 @@ void tell_learning(const Arguments& arguments, const models::Plan& plan,
         "--max-iterations, or try another --preconditioner",
         training.loose_gradients, plural(training.gradients(), "gradient")));
   if (plan.trains && training::trainers().find(plan.train_method).warns_at_limit &&
-      training.stop == StopReason::iteration_limit)
+      training.stop == StopReason::iteration_limit && !training.budget_spent)
     console.warn(
         "learning ended at its limit of steps, not at a maximum; allow more with --steps, or "
         "--train lbfgs where that many rows can be factored");
+  if (plan.trains && training.budget_spent && training.gradients() == 0)
+    console.warn(
+        "the budget did not last for one exact gradient; allow more products with --budget");
   if (plan.trains && training.stop == StopReason::breakdown)
     console.warn(
         "learning broke down, because a value or a gradient was not a finite number: the "

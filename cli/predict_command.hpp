@@ -29,7 +29,8 @@ void visit_fields(PredictCommand& o, Visitor&& field) {
   field(
       {"output", "FILE", "CSV to write; - is standard output; .gz packs it", "", Affects::nothing},
       o.output, Any{});
-  field({"no_variance", "", "`variance=none`: only mean, error_bound and error_estimate, which is quick", "",
+  field({"no_variance", "",
+         "`variance=none`: only mean, error_bound and error_estimate, which is quick", "",
          Affects::nothing},
         o.no_variance, Any{});
   field({"id", "A,B", "columns of DATA to copy in front, as they stand there",

@@ -106,7 +106,8 @@ bool asks_for_numbers(const Arguments& arguments) {
 }
 
 void refuse_gaussian_options(const Arguments& arguments, const std::string& why) {
-  refuse_given(arguments, {"noise", "noise_column", "log_target", "merge", "probe_kind"}, why);
+  refuse_given(arguments,
+               {"noise", "noise_column", "log_target", "merge", "probe_kind", "accuracy"}, why);
 }
 
 }  // namespace mercer::cli

@@ -58,6 +58,7 @@ Json solve_json(const data::Dataset& data, const std::string& path, const Json& 
   json["hyperparameters"] = hyperparameters_json(outcome.problem, outcome.scaling);
   put(json, "mean_error_bound", outcome.mean_error_bound);
   put(json, "mean_error_estimate", outcome.mean_error_estimate);
+  put(json, "accuracy", outcome.accuracy);
   if (!outcome.accuracy_missed.empty())
     json["accuracy_missed"] = with_dashes(outcome.accuracy_missed);
   put(json, "jitter", outcome.jitter);

@@ -99,7 +99,15 @@ Matrix true_residual(const kernels::Kernel& kernel, const linalg::Diagonal& nois
 double factor_rounding(const kernels::Kernel& kernel, const linalg::Diagonal& noise,
                        const Matrix& x) {
   const double trace = kernel.diagonal(x).sum() + noise.trace(x.rows());
-  return (kProductRounding + linalg::cholesky_rounding(x.rows())) * trace / noise.least();
+  // One g for the factor, two for the triangular solve.
+  return (kProductRounding + 3 * linalg::cholesky_rounding(x.rows())) * trace / noise.least();
+}
+
+double residual_rounding(const kernels::Kernel& kernel, const linalg::Diagonal& noise,
+                         const Matrix& x, ConstVectorView w) {
+  const Vector prior = kernel.diagonal(x);
+  const double spread = prior.cwiseQuotient(noise.vector(x.rows())).sum();
+  return 2 * kUnitRoundoff * prior.cwiseSqrt().dot(w.cwiseAbs()) * std::sqrt(spread);
 }
 
 Certificate certify(const Problem& problem, const linalg::Diagonal& noise, const Weights& weights,
@@ -127,7 +135,8 @@ Certificate certify(const Problem& problem, const linalg::Diagonal& noise, const
   }
   out.residual_norm = r.norm();
   const double weighted = std::sqrt(noise.inverse_squares(r)(0));
-  out.residual = Vector::Constant(1, energy ? std::min(weighted, *energy) : weighted);
+  out.residual = Vector::Constant(1, (energy ? std::min(weighted, *energy) : weighted) +
+                                         residual_rounding(problem.kernel, noise, x, weights.w));
   out.relative_residual = y.norm() > 0 ? r.norm() / y.norm() : r.norm();
   const ErrorBound bound(problem.kernel, weights, {out.residual(0), out.trend_defect}, x);
   out.mean_error_bound = bound(problem.kernel.diagonal(x), basis).maxCoeff();

@@ -78,6 +78,13 @@ Matrix true_residual(const kernels::Kernel& kernel, const linalg::Diagonal& nois
 double factor_rounding(const kernels::Kernel& kernel, const linalg::Diagonal& noise,
                        const Matrix& x);
 
+/// What rounding of the residual itself may add to sqrt(r'H^-1 r): r_i is a sum of products k_ij
+/// w_j, known to about 2^-52 sqrt(k_ii) sum_j sqrt(k_jj) |w_j|, and H >= D. Sums err less than
+/// their terms could, so this is what was found to hold on pairs of nearly equal rows, not a worst
+/// case.
+double residual_rounding(const kernels::Kernel& kernel, const linalg::Diagonal& noise,
+                         const Matrix& x, ConstVectorView w);
+
 /// Computes r with one product in double, and the bounds at the training points. `energy`: another
 /// bound of sqrt(r'H^-1 r), where one is known.
 Certificate certify(const Problem& problem, const linalg::Diagonal& noise, const Weights& weights,

@@ -48,7 +48,7 @@ Matrix probe_points(const kernels::Kernel& kernel, ConstMatrixView x, std::uint6
   const auto partner = most_alike(kernel, out, x);
   for (Index i = 0; i < count; ++i)
     if (const Index j = partner[static_cast<std::size_t>(i)]; j >= 0)
-      out.row(i) = 0.5 * (out.row(i) + x.row(j));
+      out.row(i) += (i % 2 == 0 ? 0.5 : -0.5) * (x.row(j) - out.row(i));
   return out;
 }
 

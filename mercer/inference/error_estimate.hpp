@@ -1,8 +1,8 @@
 // An estimate of the error of predicted means, beside the bound: how much the last change of the
 // weights, scaled to what is left of the residual, moves the mean between training points.
-//   Probe points lie half way from a random training point to the one most correlated with it. (At
-//   the training points themselves the error is no guide: with little noise it is that of the
-//   residual there, and larger in between.)
+//   Probe points lie half way from a random training point to the one most correlated with it, or
+//   as far to the other side, which may be outside the data. (At the training points themselves the
+//   error is no guide: with little noise it is that of the residual there, and larger in between.)
 //   Source: Strakos & Tichy (2002) for errors of conjugate gradients from their last steps.
 //   Cost:   two times 128 N kernel values.
 //   How good: within a third and 30 times the largest error at new points in 95 % of the cases of

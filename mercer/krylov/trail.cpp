@@ -5,7 +5,7 @@
 namespace mercer::krylov {
 namespace {
 
-constexpr double kApart = 3;
+constexpr double kApart = 3;  // so that most of the earlier error is gone in the later solution
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void Trail::restart(ConstVectorView x, double residual, double scale) {
 
 const Trail::Point* Trail::before(double residual) const {
   for (const Point* point : {&last_, &previous_})
-    if (point->x.size() > 0 && point->residual >= kApart * residual) return point;
+    if (point->residual > 0 && point->residual >= kApart * residual) return point;
   return nullptr;
 }
 

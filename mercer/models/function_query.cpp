@@ -190,12 +190,12 @@ Moments FunctionQuery::exact_variances(const QueryBlock& block, const Observer& 
                                                                model_.certificate.trend_residual);
     // Laplace's bound is in the norm of K^-1, which knows nothing of the variance.
     if (model_.problem.gaussian())
-      out.error_bound(i, 0) =
-          std::min(out.error_bound(i, 0),
-                   bound_.where_known(prior(i),
-                                      (1 + jitter_ratio) * std::max(0.0, explained.value(i)) +
-                                          explained.rounded(i) + explained.truncated(i),
-                                      trend(i) + trend_error));
+      out.error_bound(i, 0) = std::min(
+          out.error_bound(i, 0),
+          bound_.where_known(prior(i),
+                             (1 + jitter_ratio) * (std::max(0.0, explained.value(i)) +
+                                                   explained.rounded(i) + explained.truncated(i)),
+                             trend(i) + trend_error));
     explained.rounded(i) += trend_error;
     const double high = variance(i) + explained.rounded(i);
     // k*'H^-1 k* is at most jitter/min D times larger for H without its jitter.

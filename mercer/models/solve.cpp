@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/inference/certificate.hpp"
 #include "mercer/inference/error_estimate.hpp"
 #include "mercer/inference/exact/accurate_solve.hpp"
 #include "mercer/models/scaled_data.hpp"
@@ -30,13 +31,22 @@ SolveOutcome solve(const data::Dataset& data, const FitOptions& options,
   out.preconditioner = std::move(solved.preconditioner);
   out.build_seconds = solved.build_seconds;
   // In target units, for the noise as given; at its largest over the points.
-  const double prior = problem.kernel.diagonal(rows.x).maxCoeff();
-  const double bound = std::sqrt(prior) * solved.energy;
+  const inference::Weights weights{out.solution, {}, {}, {}};
+  const double energy =
+      solved.energy + inference::residual_rounding(problem.kernel, rows.noise.at(problem.noise()),
+                                                   rows.x, out.solution);
+  const Vector prior = problem.kernel.diagonal(rows.x);
+  const inference::ErrorBound bounds(problem.kernel, weights, {energy, 0}, rows.x);
+  const double bound = bounds(prior, Matrix(prior.size(), 0)).maxCoeff();
   const double estimate = inference::error_estimate(problem, rows.x, out.solution,
                                                     {solved.missing, {}}, options.method.seed);
   out.mean_error_bound = scaling.unscale_width(bound);
   out.mean_error_estimate = scaling.unscale_width(std::min(estimate, bound));
+  out.accuracy = options.method.accuracy;
   out.accuracy_missed = solved.missed;
+  if (out.accuracy_missed.empty() && options.method.accuracy > 0 &&
+      bound > options.method.accuracy * inference::target_sd(rows))
+    out.accuracy_missed = "rounding of predictions allows no better";
   return out;
 }
 

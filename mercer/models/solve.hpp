@@ -18,6 +18,7 @@ struct SolveOutcome {
   preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;
   double mean_error_bound = 0, mean_error_estimate = 0;  // target units
+  double accuracy = 0;          // the share of the target sd that was asked for
   std::string accuracy_missed;  // why the bound is above what was asked for; empty: it is not
 };
 

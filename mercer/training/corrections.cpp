@@ -336,6 +336,11 @@ Vector Corrections::run(const Vector& start) {
   const int most = search_.options().steps.value_or(kDefaultSteps);
   while (!done_ && step_ < most && level_step_ < kMostCorrections && correct()) {
   }
+  // A limit of steps on fewer rows: all are climbed with the correction that is known.
+  if (!last() && !stopped() && report.stop != StopReason::breakdown) {
+    level_ = rows_.size() - 2;
+    next_level();
+  }
   report.budget_spent = budget_spent_;
   if (stopped())
     report.stop = StopReason::interrupted;

@@ -28,7 +28,8 @@ double usual_products(double columns) {
 }
 
 Index GradientsBySolves::columns() const {
-  return 1 + inference::mean_basis_size(problem_.mean, rows_.x.cols()) + search_.options().probes;
+  return rows_.functions() *
+         (1 + inference::mean_basis_size(problem_.mean, rows_.x.cols()) + search_.options().probes);
 }
 
 double GradientsBySolves::share() const {

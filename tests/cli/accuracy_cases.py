@@ -63,3 +63,18 @@ class AccuracyTest(CliCase):
     def test_a_negative_accuracy_is_refused(self):
         self.generate("d.csv", "gp", "-n", 30)
         self.refused(2, "fit", "d.csv", "--accuracy", "-1", saying="accuracy")
+
+    def test_a_system_that_is_solved_exactly_gives_a_model_that_can_be_read(self):
+        self.write("n.csv", "x,y\n0,1\n1000,2\n")
+        self.json("fit", "n.csv", "--task", "regression", "--kernel", "rbf", "--no-standardize", "--train", "none",
+                  "--lengthscale", "1", "--signal-variance", "1", "--noise", "1", "--solver", "cg", "-m", "n.mcr")
+        self.assertIsInstance(self.json("info", "n.mcr")["certificate"]["mean_error_estimate"], float)
+
+    def test_rounding_that_keeps_the_bound_above_the_accuracy_is_said(self):
+        self.generate("d.csv", "gp", "-n", 100, "--seed", 1)
+        record = self.json("fit", "d.csv", "--train", "none", "--accuracy", "1e-15")
+        self.assertIn("accuracy_missed", record["certificate"])
+
+    def test_other_likelihoods_and_compare_have_no_accuracy(self):
+        self.generate("c.csv", "gp", "-n", 40, "--likelihood", "poisson")
+        self.refused(2, "fit", "c.csv", "--likelihood", "poisson", "--accuracy", "0.1", saying="--accuracy")

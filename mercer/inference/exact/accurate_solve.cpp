@@ -130,9 +130,13 @@ void AccurateSolve::continue_while_it_pays(double tolerance, krylov::Trail& trai
     report.relative_residual = next.relative_residual;
     report.residual_norms = next.residual_norms;
     report.iterations += next.iterations;
+    report.inner_iterations += next.inner_iterations;
     report.matvecs += next.matvecs;
     report.seconds += next.seconds;
     report.stop = next.stop;
+    report.fell_back_to_double = report.fell_back_to_double || next.fell_back_to_double;
+    for (Index i = 0; i < next.residuals.rows(); ++i)
+      report.residuals.append(Vector::Constant(1, next.residuals(i, 0)));
   }
   out_.missed = reason_of(report.stop, choice_);
 }

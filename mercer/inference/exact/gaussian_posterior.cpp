@@ -62,8 +62,9 @@ Certificate certificate_of(const Problem& problem, const Observations& rows, Con
       error_estimate(problem, rows.x, weights.w, change_of(weights, basis, solved.missing), seed);
   out.mean_error_estimate = std::min(estimate, out.mean_error_bound);
   out.accuracy = request.accuracy;
-  if (out.mean_error_bound > request.accuracy * target_sd(rows))
-    out.accuracy_missed = solved.missed;
+  if (request.accuracy > 0 && out.mean_error_bound > request.accuracy * target_sd(rows))
+    out.accuracy_missed =
+        solved.missed.empty() ? "rounding of predictions allows no better" : solved.missed;
   return out;
 }
 
