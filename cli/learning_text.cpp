@@ -21,6 +21,7 @@ std::string gradients_text(const models::TrainReport& training, const char* noun
   }
   if (levels.size() < 2) return text;
   std::vector<std::string> parts;
+  parts.reserve(levels.size());
   for (const auto& [rows, number] : levels)
     parts.push_back(fmt::format("{} on {}", number, count(rows)));
   return fmt::format("{} ({})", text, fmt::join(parts, ", "));
