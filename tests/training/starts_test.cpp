@@ -82,7 +82,10 @@ TEST(Starts, LeaveNoMoreThanTheySay) {
 TEST(Starts, GoOnFromABound) {
   const auto w = make_world(420, 0.0);
   const auto learned = Session()(w);
-  EXPECT_EQ(learned.report.stop, StopReason::converged);
+  // At the least noise the value is known to few digits: on machines that round differently the
+  // climb may end where no step improves it any more.
+  EXPECT_TRUE(learned.report.stop == StopReason::converged ||
+              learned.report.stop == StopReason::stagnation);
   EXPECT_EQ(learned.report.bounds_hit.back(), "noise_variance");
   EXPECT_GT(learned.likelihood.value, optimum_from(w, learned.problem.log_parameters()) - 0.1);
 }
