@@ -153,7 +153,8 @@ TEST(AccurateSolveLimits, SaysThatTheIterationsDidNotSuffice) {
   choice.solver = "cg";
   const auto enough =
       gaussian_posterior(problem, data, choice, 0, {.tolerance = 1e-2}, {}).solve.iterations;
-  choice.max_iterations = enough + 1;
+  // Residuals go up and down on their way: enough for the tolerance in any case, not for more.
+  choice.max_iterations = 2 * enough;
   const auto posterior =
       gaussian_posterior(problem, data, choice, 0, {.tolerance = 1e-2, .accuracy = 1e-6}, {});
   EXPECT_EQ(posterior.solve.stop, StopReason::converged) << "the tolerance was reached";
