@@ -13,6 +13,7 @@
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/training/discrepancy.hpp"
 #include "mercer/training/search.hpp"
+#include "tests/training/exact_reference.hpp"
 
 namespace mercer::training {
 namespace levels_test {
@@ -79,27 +80,11 @@ struct Session {
 };
 
 double exact_value(const World& w, const inference::Problem& at) {
-  return inference::make(inference::evidence_method(at, inference::EvidenceBy::factorisation), at,
-                         {.rows = w.rows})
-      ->evaluate(at, {.gradient = false})
-      .value;
+  return testing::exact_value(w.rows, at);
 }
 
-// Climbed from what was learned: the maximum that is near.
 double exact_optimum(const World& w, const inference::Problem& from) {
-  auto problem = from;
-  const auto method =
-      inference::make(inference::evidence_method(problem, inference::EvidenceBy::factorisation),
-                      problem, {.rows = w.rows});
-  const auto result = optim::lbfgs(
-      [&](ConstVectorView theta, VectorView gradient) {
-        problem.set_log_parameters(theta);
-        const auto e = method->evaluate(problem, {});
-        gradient = -e.gradient;
-        return -e.value;
-      },
-      from.log_parameters(), bounds(w.start, w.rows));
-  return -result.value;
+  return testing::exact_optimum(w.start, w.rows, from);
 }
 
 TEST(Levels, ReachTheExactOptimumWithinTheGainThatTheyState) {

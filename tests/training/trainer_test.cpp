@@ -9,6 +9,7 @@
 #include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/training/search.hpp"
+#include "tests/training/exact_reference.hpp"
 
 namespace mercer::training {
 namespace trainer_test {
@@ -80,27 +81,10 @@ struct Session {
 };
 
 double exact_value(const World& w, const inference::Problem& at) {
-  return inference::make(inference::evidence_method(at, inference::EvidenceBy::factorisation), at,
-                         {.rows = w.rows})
-      ->evaluate(at, {.gradient = false})
-      .value;
+  return testing::exact_value(w.rows, at);
 }
 
-double exact_optimum(const World& w) {
-  auto problem = w.start;
-  const auto method =
-      inference::make(inference::evidence_method(problem, inference::EvidenceBy::factorisation),
-                      problem, {.rows = w.rows});
-  const auto result = optim::lbfgs(
-      [&](ConstVectorView theta, VectorView gradient) {
-        problem.set_log_parameters(theta);
-        const auto e = method->evaluate(problem, {});
-        gradient = -e.gradient;
-        return -e.value;
-      },
-      problem.log_parameters(), bounds(w.start, w.rows));
-  return -result.value;
-}
+double exact_optimum(const World& w) { return testing::exact_optimum(w.start, w.rows, w.start); }
 
 class TrainerLaw : public ::testing::TestWithParam<Case> {};
 
