@@ -9,6 +9,8 @@
 5. The name of an operator, a solver, a preconditioner, a trainer or an inference method is a string literal only in the files of its entry, so that
    deleting its line in the registry removes it everywhere. ALSO_NAMED lists where the same word means something else.
 6. No folder of a room has more than 45 files.
+7. A test writes its files into a TemporaryFolder (tests/testing/temporary_folder.hpp): the cases of one test run side by side, and
+   a fixed name would be the same file for all of them.
 
 Usage: rooms_test.py [SOURCE_FOLDER]; exits 0 when all hold, 1 with one line per breach.
 """
@@ -163,6 +165,15 @@ def check_sizes(source):
                 yield f"{path.relative_to(source)}: {count} files, more than {MAX_FILES}"
 
 
+def check_temporary_files(source):
+    for path, lines in sources(source, "tests"):
+        if path.stem == "temporary_folder":
+            continue
+        for number, line in enumerate(lines, 1):
+            if re.search(r"\bTempDir\(|\btemp_directory_path\(|\bmkdtemp\(|\bmkstemp\(", line):
+                yield f"{path.relative_to(source)}:{number}: write into a TemporaryFolder instead"
+
+
 def main():
     here = pathlib.Path(__file__).resolve().parent.parent
     source = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else here
@@ -171,7 +182,7 @@ def main():
         raise SystemExit(f"no mercer_room(...) found under {source}")
     breaches = [*check_includes(source, rooms), *check_lengths(source),
                 *check_every_folder_is_a_room(source, rooms), *check_flags_in_messages(source),
-                *check_entry_names(source), *check_sizes(source)]
+                *check_entry_names(source), *check_sizes(source), *check_temporary_files(source)]
     for breach in breaches:
         print(breach)
     print(f"{len(rooms)} rooms, {len(breaches)} breaches")

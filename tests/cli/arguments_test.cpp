@@ -4,11 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "cli/option_list.hpp"
 #include "mercer/preconditioners/preconditioner_info.hpp"
+#include "tests/testing/temporary_folder.hpp"
 
 namespace mercer::cli {
 namespace arguments_test {
@@ -63,22 +61,17 @@ struct Verb {
   }
 };
 
-class Config : public testing::Test {
+class Config : public ::testing::Test {
  protected:
-  std::string write(const std::string& text) {
-    const auto path = std::filesystem::path(testing::TempDir()) /
-                      (std::string("mercer-config-") +
-                       testing::UnitTest::GetInstance()->current_test_info()->name() + ".json");
-    std::ofstream(path) << text;
-    return path.string();
-  }
+  std::string write(const std::string& text) { return folder.write("config.json", text); }
+  testing::TemporaryFolder folder;
 };
 
 TEST(Arguments, AFieldOfTheListIsOnTheHelpPage) {
   Verb verb;
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   EXPECT_FALSE(verb.arguments.parse({"--help"}));
-  const auto page = testing::internal::GetCapturedStdout();
+  const auto page = ::testing::internal::GetCapturedStdout();
   for (const char* part : {"--dummy-choice NAME", "auto | first: how the dummy is found",
                            "[default: auto]", "--dummy-count N", "[default: as many as it takes]",
                            "[default: 1,2]", "--no-dummy-merge", "do not merge equal ones"})

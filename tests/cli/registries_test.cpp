@@ -13,6 +13,7 @@
 #include "mercer/operators/registry.hpp"
 #include "mercer/preconditioners/registry.hpp"
 #include "mercer/training/search.hpp"
+#include "tests/testing/temporary_folder.hpp"
 
 namespace mercer::cli {
 namespace registries_test {
@@ -34,11 +35,6 @@ nlohmann::json json_of(int (*verb)(const Words&), Words words) {
 class Registries : public ::testing::Test {
  protected:
   void SetUp() override {
-    // Tests run side by side, each in a folder of its own.
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder = std::filesystem::temp_directory_path() /
-             (std::string("mercer_registries_test_") + test->name());
-    std::filesystem::create_directories(folder);
     std::ofstream out(data());
     out << "x,y\n";
     Rng rng(1, "registries");
@@ -47,10 +43,9 @@ class Registries : public ::testing::Test {
       out << x << ',' << std::sin(x) + 0.1 * rng.normal() << '\n';
     }
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-  std::string data() const { return (folder / "d.csv").string(); }
+  std::string data() const { return folder.file("d.csv"); }
   Words fit(Words more) const {
-    Words words = {data(), "-m", (folder / "m.mcr").string()};
+    Words words = {data(), "-m", folder.file("m.mcr")};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -58,7 +53,7 @@ class Registries : public ::testing::Test {
     return output_of(verb, {"--help"}).find(name) != std::string::npos;
   }
 
-  std::filesystem::path folder;
+  testing::TemporaryFolder folder;
 };
 
 TEST_F(Registries, ADummyTrainerIsAnOption) {

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "mercer/core/error.hpp"
+#include "tests/testing/temporary_folder.hpp"
 
 namespace mercer {
 namespace atomic_file_test {
@@ -17,14 +18,7 @@ namespace fs = std::filesystem;
 
 class AtomicFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "mercer-atomic-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path() const { return (folder_ / "file.bin").string(); }
+  std::string path() const { return folder_.file("file.bin"); }
   std::string content() const {
     std::ifstream in(path(), std::ios::binary);
     std::ostringstream text;
@@ -32,10 +26,10 @@ class AtomicFileTest : public ::testing::Test {
     return text.str();
   }
   std::ptrdiff_t files() const {
-    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+    return std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator());
   }
 
-  fs::path folder_;
+  testing::TemporaryFolder folder_;
 };
 
 TEST_F(AtomicFileTest, AppearsWholeAtCommit) {
@@ -105,7 +99,7 @@ TEST_F(AtomicFileTest, WhileItIsWrittenAPrivateFileIsPrivate) {
   std::ofstream(path()) << "old";
   ASSERT_EQ(chmod(path().c_str(), 0600), 0);
   AtomicFile file(path());
-  for (const auto& entry : fs::directory_iterator(folder_))
+  for (const auto& entry : fs::directory_iterator(folder_.path()))
     EXPECT_EQ(mode_of(entry.path().string()), 0600U) << entry.path();
   EXPECT_EQ(files(), 2);
 }
@@ -122,21 +116,21 @@ TEST_F(AtomicFileTest, OwnerAndGroupAreKept) {
 }
 
 TEST_F(AtomicFileTest, ALinkIsWrittenThrough) {
-  fs::create_directory(folder_ / "store");
-  fs::create_symlink("store/behind.bin", folder_ / "inner");
-  fs::create_symlink(folder_ / "inner", path());
+  fs::create_directory(folder_.path() / "store");
+  fs::create_symlink("store/behind.bin", folder_.path() / "inner");
+  fs::create_symlink(folder_.path() / "inner", path());
   put(path(), "made");  // the file behind the links was not there
   EXPECT_TRUE(fs::is_symlink(path()));
-  EXPECT_TRUE(fs::is_symlink(folder_ / "inner"));
-  EXPECT_FALSE(fs::is_symlink(folder_ / "store" / "behind.bin"));
+  EXPECT_TRUE(fs::is_symlink(folder_.path() / "inner"));
+  EXPECT_FALSE(fs::is_symlink(folder_.path() / "store" / "behind.bin"));
   EXPECT_EQ(content(), "made");
-  ASSERT_EQ(chmod((folder_ / "store" / "behind.bin").c_str(), 0600), 0);
+  ASSERT_EQ(chmod((folder_.path() / "store" / "behind.bin").c_str(), 0600), 0);
   put(path(), "again");
   EXPECT_EQ(content(), "again");
   EXPECT_EQ(mode_of(path()), 0600U);
   EXPECT_EQ(files(), 3);
-  fs::create_symlink("loop", folder_ / "loop");
-  EXPECT_THROW(AtomicFile((folder_ / "loop").string()), IoError);
+  fs::create_symlink("loop", folder_.path() / "loop");
+  EXPECT_THROW(AtomicFile((folder_.path() / "loop").string()), IoError);
 }
 
 TEST_F(AtomicFileTest, AReadOnlyFileIsRefused) {
@@ -154,12 +148,12 @@ TEST_F(AtomicFileTest, AReadOnlyFileIsRefused) {
 
 TEST_F(AtomicFileTest, SaysWhyItCannotBeWritten) {
   try {
-    AtomicFile file((folder_ / "no" / "such" / "folder").string());
+    AtomicFile file((folder_.path() / "no" / "such" / "folder").string());
     FAIL() << "opened";
   } catch (const IoError& error) {
     EXPECT_NE(std::string(error.what()).find("No such file"), std::string::npos) << error.what();
   }
-  EXPECT_THROW(AtomicFile(folder_.string()), IoError);
+  EXPECT_THROW(AtomicFile(folder_.path().string()), IoError);
 }
 
 }  // namespace atomic_file_test

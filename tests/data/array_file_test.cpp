@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include "mercer/core/error.hpp"
+#include "tests/testing/temporary_folder.hpp"
 
 namespace mercer::data {
 namespace array_file_test {
@@ -19,16 +19,13 @@ std::vector<unsigned char> bytes_of(const std::string& path) {
 class ArrayFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    // A file of its own: tests run side by side.
-    path = ::testing::TempDir() + "array_file_test_" +
-           ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".mcr";
     file.header = {{"kind", "model"}, {"answer", 42}};
     file.arrays["a"] = (Matrix(2, 3) << 1, 2, 3, 4, 5, 6).finished();
     file.arrays["empty"] = Matrix(0, 5);
     write_array_file(path, file);
   }
-  void TearDown() override { std::filesystem::remove(path); }
-  std::string path;
+  testing::TemporaryFolder folder;
+  const std::string path = folder.file("model.mcr");
   ArrayFile file;
 };
 
@@ -76,7 +73,7 @@ TEST_F(ArrayFileTest, ANewerVersionIsRefusedWithASentence) {
 TEST_F(ArrayFileTest, OtherKindsAndOtherFilesAreRefused) {
   EXPECT_THROW(read_array_file(path, "checkpoint"), ModelFileError);
   EXPECT_THROW(read_array_file(path + ".absent", "model"), IoError);
-  EXPECT_THROW(read_array_file(::testing::TempDir(), "model"), IoError);
+  EXPECT_THROW(read_array_file(folder.path().string(), "model"), IoError);
 }
 
 }  // namespace array_file_test

@@ -3,19 +3,15 @@
 #include <Eigen/Cholesky>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/inference/laplace/exact_laplace.hpp"
 #include "mercer/models/fit.hpp"
+#include "tests/testing/temporary_folder.hpp"
 
 namespace mercer::models {
 namespace laplace_fit_test {
-
-std::string temporary(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / ("laplace_fit_test_" + name)).string();
-}
 
 // Points in the plane, classes by angle.
 data::Dataset class_data(Index n, int classes, double wrong = 0.05) {
@@ -271,7 +267,8 @@ TEST(LaplaceFit, OutliersDoNotPullAStudentT) {
 }
 
 TEST(LaplaceFit, AModelReadBackPredictsTheSameBits) {
-  const auto path = temporary("model.mcr");
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("model.mcr");
   const auto data = class_data(150, 3);
   const auto fit = fit_with(data, fixed("bernoulli-probit"), find_classes(data));
   fit.model.save(path);
@@ -280,7 +277,6 @@ TEST(LaplaceFit, AModelReadBackPredictsTheSameBits) {
   const auto a = Predictor(fit.model, {}).predict(data.inputs);
   const auto b = Predictor(model, {}).predict(data.inputs);
   EXPECT_EQ(a.probabilities, b.probabilities);
-  std::filesystem::remove(path);
 }
 
 TEST(LaplaceFit, ARunThatWasStoppedGoesOnToTheSameBits) {
@@ -291,8 +287,8 @@ TEST(LaplaceFit, ARunThatWasStoppedGoesOnToTheSameBits) {
     options.train.train = method;
     options.train.steps = 12;
     const auto whole = fit_with(data, options, classes);
-    const auto path = temporary(std::string(method) + ".ckpt");
-    std::filesystem::remove(path);
+    const testing::TemporaryFolder folder;
+    const auto path = folder.file("checkpoint");
     options.train.checkpoint = path;
     int calls = 0;
     bool stopped = false;
@@ -319,7 +315,6 @@ TEST(LaplaceFit, ARunThatWasStoppedGoesOnToTheSameBits) {
     EXPECT_EQ(resumed.training.resumed_evaluations > 0, std::string(method) != "adam") << method;
     EXPECT_EQ(resumed.training.gradients(), whole.training.gradients()) << method;
     EXPECT_EQ(resumed.training.resumed_gradients > 0, std::string(method) != "lbfgs");
-    std::filesystem::remove(path);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "mercer/core/error.hpp"
@@ -12,6 +11,7 @@
 #include "mercer/inference/exact/exact_evidence.hpp"
 #include "mercer/models/fit.hpp"
 #include "mercer/models/scaled_data.hpp"
+#include "tests/testing/temporary_folder.hpp"
 
 namespace mercer::models {
 namespace merging_test {
@@ -182,7 +182,8 @@ TEST_P(UnequalNoise, CertificateHolds) {
 
 TEST_P(UnequalNoise, ModelFilesKeepIt) {
   const auto model = fit(data, fixed({GetParam(), "cholesky", true})).model;
-  const std::string path = ::testing::TempDir() + "merging_test.mcr";
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("model.mcr");
   model.save(path);
   const auto loaded = KernelMachine::load(path);
   EXPECT_EQ(loaded.noise().vector(150), model.noise().vector(150));
@@ -190,7 +191,6 @@ TEST_P(UnequalNoise, ModelFilesKeepIt) {
   const Matrix at = Matrix::Zero(1, 2);
   EXPECT_EQ(Predictor(loaded, {}).predict(at).latent_sd,
             Predictor(model, {}).predict(at).latent_sd);
-  std::filesystem::remove(path);
 }
 
 INSTANTIATE_TEST_SUITE_P(Means, UnequalNoise, ::testing::Values("zero", "linear"));

@@ -15,6 +15,7 @@
 #include "mercer/models/fit.hpp"
 #include "mercer/models/scaled_data.hpp"
 #include "mercer/studies/simulate.hpp"
+#include "tests/testing/temporary_folder.hpp"
 
 namespace mercer::models {
 namespace regression_test {
@@ -177,7 +178,8 @@ TEST(Regression, ModelFilesGiveTheSameBits) {
   auto options = fixed_options();
   options.method.mean = "linear";
   const auto fitted = fit(data, options);
-  const std::string path = ::testing::TempDir() + "regression_test.mcr";
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("model.mcr");
   fitted.model.save(path);
   const Predictor before(fitted.model, {});
   const Predictor after(KernelMachine::load(path), {});
@@ -186,7 +188,6 @@ TEST(Regression, ModelFilesGiveTheSameBits) {
   EXPECT_EQ(p.mean, q.mean);
   EXPECT_EQ(p.latent_sd, q.latent_sd);
   EXPECT_EQ(p.error_bound, q.error_bound);
-  std::filesystem::remove(path);
 }
 
 TEST(Regression, LeavesMayNameTheirInputs) {
@@ -206,14 +207,14 @@ TEST(Regression, LeavesMayNameTheirInputs) {
   const auto before = Predictor(fitted.model, {}).predict(at);
   EXPECT_LE((before.mean - exact.mean).cwiseAbs().maxCoeff(), 1e-9);
   EXPECT_LE((before.latent_sd.col(0).cwiseAbs2() - exact.variance).cwiseAbs().maxCoeff(), 1e-9);
-  const auto path = (std::filesystem::temp_directory_path() / "mercer-named-inputs.mcr").string();
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("model.mcr");
   fitted.model.save(path);
   const auto loaded = KernelMachine::load(path);
   EXPECT_EQ(loaded.problem.kernel.text(), options.method.kernel);
   const auto after = Predictor(loaded, {}).predict(at);
   EXPECT_TRUE((before.mean.array() == after.mean.array()).all());
   EXPECT_TRUE((before.sd_obs.array() == after.sd_obs.array()).all());
-  std::filesystem::remove(path);
   options.method.kernel = "rbf(x4)";
   EXPECT_THROW(fit(data, options), InvalidArgument);
 }
@@ -255,8 +256,8 @@ TEST(Regression, ResumedTrainingEndsWithTheSameBits) {
   options.train.restarts = 1;
   const auto whole = fit(data, options);
 
-  options.train.checkpoint = ::testing::TempDir() + "regression_test.checkpoint";
-  std::filesystem::remove(options.train.checkpoint);
+  const testing::TemporaryFolder folder;
+  options.train.checkpoint = folder.file("checkpoint");
   int calls = 0;
   const auto part = fit(data, options, [&](const Progress& p) {
     if (p.between_tiles || p.stage != "learn") return Action::proceed;
@@ -271,7 +272,6 @@ TEST(Regression, ResumedTrainingEndsWithTheSameBits) {
 
   options.method.seed = 1;
   EXPECT_THROW(fit(data, options), InvalidArgument);  // another run's checkpoint
-  std::filesystem::remove(options.train.checkpoint);
 }
 
 // Several starts and levels are one piece of work to whoever waits for it.
@@ -378,7 +378,8 @@ TEST(Regression, DamagedModelsAreRefusedAtEveryByte) {
   const auto data = gp_data(8, 9);
   auto options = fixed_options();
   options.method.mean = "constant";
-  const std::string path = ::testing::TempDir() + "damage_test.mcr";
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("model.mcr");
   fit(data, options).model.save(path);
   std::ifstream in(path, std::ios::binary);
   const std::vector<unsigned char> good{std::istreambuf_iterator<char>(in), {}};
@@ -389,7 +390,6 @@ TEST(Regression, DamagedModelsAreRefusedAtEveryByte) {
                  ModelFileError)
         << "byte " << i;
   }
-  std::filesystem::remove(path);
 }
 
 }  // namespace regression_test

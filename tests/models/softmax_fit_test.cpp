@@ -3,7 +3,6 @@
 
 #include <Eigen/LU>
 #include <cmath>
-#include <filesystem>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
@@ -11,6 +10,7 @@
 #include "mercer/models/fit.hpp"
 #include "mercer/models/predictor.hpp"
 #include "tests/testing/dense_problems.hpp"
+#include "tests/testing/temporary_folder.hpp"
 
 namespace mercer::models {
 namespace softmax_fit_test {
@@ -118,10 +118,10 @@ TEST(SoftmaxFit, PredictionsAreThoseOfDenseAlgebra) {
 TEST(SoftmaxFit, AModelFileGivesTheSamePredictions) {
   const auto data = class_data(80, 4);
   const auto model = fit(data, fixed(data)).model;
-  const auto path = (std::filesystem::temp_directory_path() / "softmax_fit_test.mcr").string();
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("model.mcr");
   model.save(path);
   const auto read = KernelMachine::load(path);
-  std::filesystem::remove(path);
   EXPECT_EQ(read.problem.likelihood->text(), "softmax");
   const Matrix at = points(40, 9);
   auto options = by("exact");

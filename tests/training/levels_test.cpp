@@ -13,6 +13,7 @@
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/training/discrepancy.hpp"
 #include "mercer/training/search.hpp"
+#include "tests/testing/temporary_folder.hpp"
 #include "tests/training/exact_reference.hpp"
 
 namespace mercer::training {
@@ -130,7 +131,8 @@ TEST(Levels, StoppedOnAnyOfThemTheyGoOnToTheSameBits) {
   const auto choice = choice_of({75, 150}, 300);
   Session uninterrupted;
   const auto whole = uninterrupted(w, choice);
-  const auto path = (std::filesystem::temp_directory_path() / "levels_test.ckpt").string();
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("checkpoint");
   // At the first and the last call of each stage by solves: before and after a change of level.
   std::vector<int> stops;
   for (std::size_t i = 1; i < uninterrupted.stages.size(); ++i)
@@ -151,7 +153,6 @@ TEST(Levels, StoppedOnAnyOfThemTheyGoOnToTheSameBits) {
     EXPECT_EQ(rest.report.steps, whole.report.steps) << stop_at;
     EXPECT_EQ(rest.report.products, whole.report.products) << stop_at;
   }
-  std::filesystem::remove(path);
 }
 
 TEST(Levels, ABudgetIsKeptAndItsEndIsSaid) {

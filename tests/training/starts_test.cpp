@@ -11,6 +11,7 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
 #include "tests/testing/dense_problems.hpp"
+#include "tests/testing/temporary_folder.hpp"
 
 namespace mercer::training {
 namespace starts_test {
@@ -120,7 +121,8 @@ TEST(Starts, SameBitsOnAnyNumberOfThreadsAndResumed) {
         testing::same_bits(Session()(w).problem.log_parameters(), whole.problem.log_parameters()))
         << threads;
   }
-  const auto file = std::filesystem::path(::testing::TempDir()) / "mercer_starts.ckpt";
+  const testing::TemporaryFolder folder;
+  const auto file = folder.file("checkpoint");
   int calls = 0;
   Session counted;
   counted.progress = [&](const Progress&) {
@@ -132,7 +134,7 @@ TEST(Starts, SameBitsOnAnyNumberOfThreadsAndResumed) {
   for (const int stop_at : {3, total / 2, total - 2}) {
     std::filesystem::remove(file);
     Session stopped, resumed;
-    stopped.options.checkpoint = resumed.options.checkpoint = file.string();
+    stopped.options.checkpoint = resumed.options.checkpoint = file;
     calls = 0;
     stopped.progress = [&](const Progress&) {
       return ++calls == stop_at ? Action::stop : Action::proceed;
@@ -146,7 +148,6 @@ TEST(Starts, SameBitsOnAnyNumberOfThreadsAndResumed) {
     EXPECT_TRUE(testing::same_bits(rest.problem.log_parameters(), whole.problem.log_parameters()))
         << stop_at;
   }
-  std::filesystem::remove(file);
 }
 
 TEST(Starts, AHessianPaysWhereItCostsLessThanItSaves) {

@@ -9,6 +9,7 @@
 #include "mercer/likelihoods/likelihood.hpp"
 #include "mercer/optim/lbfgs.hpp"
 #include "mercer/training/search.hpp"
+#include "tests/testing/temporary_folder.hpp"
 #include "tests/training/exact_reference.hpp"
 
 namespace mercer::training {
@@ -108,9 +109,8 @@ TEST_P(TrainerLaw, StoppedAnywhereItGoesOnToTheSameBits) {
   Session uninterrupted;
   const auto whole = uninterrupted(w, choice);
   ASSERT_GT(uninterrupted.calls, 4);
-  const auto path = (std::filesystem::temp_directory_path() /
-                     ("trainer_test_" + GetParam().trainer + "_" + GetParam().likelihood + ".ckpt"))
-                        .string();
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("checkpoint");
   for (const double share : {0.1, 0.4, 0.7, 0.95}) {
     std::filesystem::remove(path);
     const int stop_at = std::max(2, static_cast<int>(share * uninterrupted.calls));
@@ -127,7 +127,6 @@ TEST_P(TrainerLaw, StoppedAnywhereItGoesOnToTheSameBits) {
     EXPECT_EQ(rest.report.gradients(), whole.report.gradients()) << stop_at;
     EXPECT_EQ(rest.warm_start.a, whole.warm_start.a) << stop_at;
   }
-  std::filesystem::remove(path);
 }
 
 TEST_P(TrainerLaw, TellsEveryStepInOrder) {
