@@ -30,6 +30,7 @@ Json gradients_json(const models::FitResult& result) {
           {"resumed", training.resumed_gradients},
           {"last", std::move(last)},
           {"loose", training.loose_gradients},
+          {"failed", training.failed_gradients},
           {"surrogate_evaluations", training.surrogate_evaluations},
           {"raised_conditionals", training.raised_conditionals},
           {"last_rows", training.gradient_rows},

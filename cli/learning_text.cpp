@@ -67,6 +67,17 @@ void tell_learning(const Arguments& arguments, const models::Plan& plan,
         "{} of {} while learning came from solves that missed their tolerance; allow more "
         "--max-iterations, or try another --preconditioner",
         training.loose_gradients, plural(training.gradients(), "gradient")));
+  if (training.failed_gradients > 0 && !training.history.empty() &&
+      training.history.back().factored)
+    console.note(
+        "solves failed while learning, as they do where the noise is at the rounding of the "
+        "signal; "
+        "gradients came from factorisations instead");
+  else if (training.failed_gradients > 0)
+    console.warn(
+        "solves failed while learning and memory does not suffice for factorisations: the rest was "
+        "learned from the Vecchia likelihood. Allow more --memory or --max-iterations, or learn "
+        "from fewer rows with --subset");
   if (plan.trains && training::trainers().find(plan.train_method).warns_at_limit &&
       training.stop == StopReason::iteration_limit && !training.budget_spent)
     console.warn(

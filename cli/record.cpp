@@ -201,6 +201,7 @@ Json gradient_steps_json(const std::vector<models::TrainStep>& history) {
   for (const auto& step : history) {
     Json row = {{"step", step.number},
                 {"rows", step.rows},
+                {"by", step.factored ? "cholesky" : "solves"},
                 {"iterations", step.iterations},
                 {"matvecs", step.matvecs}};
     put(row, "seconds", step.seconds);
@@ -208,6 +209,7 @@ Json gradient_steps_json(const std::vector<models::TrainStep>& history) {
     put(row, "tolerance", step.tolerance);
     row["stop"] = std::string(to_string(step.stop));
     put(row, "relative_residual", step.relative_residual);
+    if (step.log_likelihood) put(row, "log_likelihood", *step.log_likelihood);
     if (step.predicted_gain) put(row, "predicted_gain", *step.predicted_gain);
     if (step.noise_gain) put(row, "noise_gain", *step.noise_gain);
     list.push_back(std::move(row));

@@ -17,9 +17,10 @@ namespace {
 
 // What a checkpoint must have been made from to be resumed: data and everything that steers.
 std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options, const Plan& plan) {
-  const std::string text = fmt::format("{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint,
-                                       identity_text(options), plan.train_method, plan.train_rows,
-                                       plan.start_rows, identity_of(plan.train_system));
+  const std::string text =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint, identity_text(options),
+                  plan.train_method, plan.train_rows, plan.start_rows, plan.factorable_rows,
+                  identity_of(plan.train_system));
   return fingerprint(text.data(), text.size());
 }
 
@@ -136,7 +137,7 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
     auto learned = training::train(
         task.start, task.rows,
         {plan.train_method, plan.train_rows, plan.train_levels, plan.solve_levels,
-         plan.train_budget, plan.train_system},
+         plan.train_budget, plan.factorable_rows, plan.train_system},
         {options.train, options.method.seed, run_identity(data, options, plan), progress, on_step});
     learned_all = true;
     problem = std::move(learned.problem);

@@ -50,6 +50,7 @@ struct Plan {
   std::vector<Index> train_levels;       // rows of the exact searches, in order
   std::vector<Index> solve_levels;       // rows of the gradients by solves before train_rows
   std::optional<Index> train_budget;     // products that gradients by solves may take; unset: any
+  Index factorable_rows = 0;             // levels of so many rows may be factored while learning
   inference::SystemChoice train_system;  // of the solves while learning
   inference::SystemChoice system;
   std::string inference;  // a fit: the method of the inference registry that finds the posterior

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "mercer/core/count_text.hpp"
+#include "mercer/core/memory.hpp"
 #include "mercer/inference/adaptive.hpp"
 #include "mercer/inference/inference.hpp"
 #include "mercer/training/rules.hpp"
@@ -103,6 +104,7 @@ struct Way {
   std::vector<Index> levels;        // of exact searches
   std::vector<Index> solve_levels;  // of gradients by solves, before `rows`
   std::optional<Index> budget;      // of products that these may take
+  Index factorable_rows = 0;        // memory suffices for factorisations of so many
   SystemChoice system;
   std::string reason;
   bool possible = true;
@@ -201,11 +203,13 @@ struct SolveLevels {
   std::optional<Index> budget;
 };
 
-// Rows of the levels: all, a quarter of them, and so on.
+// Rows of the levels: all, a quarter of them, and so on. A quarter that is not much more than what
+// is factored in a second becomes that.
 std::vector<Index> levels_by_solves(Index rows, Index before) {
+  Index n = rows / kLevelRatio;
+  if (n < 2 * training::kFactoredLevel) n = std::min(training::kFactoredLevel, rows / 2);
   std::vector<Index> out;
-  for (Index n = rows / kLevelRatio; n >= std::max(kLeastLevel, before); n /= kLevelRatio)
-    out.insert(out.begin(), n);
+  for (; n >= std::max(kLeastLevel, before); n /= kLevelRatio) out.insert(out.begin(), n);
   return out;
 }
 
@@ -268,6 +272,19 @@ std::string reason_of_solves(const Learning& p, const Way& w, const std::string&
                      count_text(w.levels.back()), which, how);
 }
 
+// Which levels memory suffices to factor, beside what the surrogate takes.
+void add_factorisations(const Learning& p, double surrogate_bytes, Way& w) {
+  auto all = w.solve_levels;
+  all.push_back(w.rows);
+  for (const Index level : all) {
+    const double bytes = surrogate_bytes + p.cost(p.exact(), level).bytes;
+    if (p.plan.base_bytes + bytes > p.plan.budget_bytes) break;
+    w.factorable_rows = level;
+    if (level == w.rows)
+      w.row.note += fmt::format("; up to {} if solves fail", format_bytes(bytes));
+  }
+}
+
 Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
   const auto& entry = training::trainers().find(trainer);
   Way w;
@@ -324,6 +341,7 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
   w.row.bytes = std::max(w.row.bytes, system_bytes);
   w.row.note = surrogate_only ? fmt::format("{:.2g} s an evaluation", surrogate.seconds)
                               : fmt::format("{:.2g} s a gradient", gradient.seconds);
+  if (entry.in_levels) add_factorisations(p, surrogate.bytes, w);
   w.reason = reason_of_solves(p, w, how);
   return w;
 }
@@ -381,6 +399,7 @@ void take(Way& w, Plan& plan) {
   plan.train_levels = w.levels;
   plan.solve_levels = w.solve_levels;
   plan.train_budget = w.budget;
+  plan.factorable_rows = w.factorable_rows;
   plan.train_by_solves = training::trainers().find(w.trainer).by_solves;
   plan.start_rows = plan.train_by_solves  ? (w.levels.empty() ? 0 : w.levels.back())
                     : w.levels.size() > 1 ? w.levels.front()

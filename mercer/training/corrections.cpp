@@ -12,13 +12,16 @@
 //   left on this level is r G on the next. So a level is left when r G <= p/2 (r - 1): what it
 //   leaves is no more than what the next one has to find anyway.
 //   The end is honest: on the last level g'F^-1 g / 2 (with a prior of unit width) is the log
-//   likelihood that is still to be gained; a run ends when that is less than a tenth, where the
-//   posterior of theta cannot tell any more, or within what the noise of g alone would show.
-//   A budget, counted in products of all rows, may end the exact gradients before. The rows are
-//   then climbed with the correction of the last level that had some, and the report says so.
-//   `vecchia` is the surrogate alone.
-//   Cost: up to four exact gradients on a level, usually two to four on the last, and some ten
-//   evaluations of the surrogate on each.
+//   likelihood that is still to be gained. A posterior standard deviation in every parameter is
+//   p/2; a run ends within half of one, p/8, or within what the noise of g alone would show. A
+//   budget, counted in products of all rows, may end the exact gradients before. The rows are then
+//   climbed with the correction of the last level that had some, and the report says so. A gradient
+//   comes from solves, or from a factorisation of the rows of the level: on few rows, and where
+//   memory suffices and solves fail (noise at rounding of the signal) or take longer. Nothing is
+//   learned from solves that failed: without memory for a factorisation the rest of the way is the
+//   surrogate's with the corrections until then, and the report says so. `vecchia` is the surrogate
+//   alone. Cost: up to four exact gradients on a level, usually two to four on the last, and some
+//   ten evaluations of the surrogate on each.
 #include <fmt/format.h>
 
 #include <Eigen/Cholesky>
@@ -34,11 +37,14 @@ namespace mercer::training {
 namespace {
 
 constexpr int kMostCorrections = 10, kMostOnLevel = 4, kDefaultSteps = 100, kSurrogateSteps = 60,
-              kInnerSteps = 20;
-// A gain in log likelihood below which the posterior of theta does not care.
-constexpr double kNoGain = 0.1;
+              kInnerSteps = 12;
+// A gain in log likelihood below which the posterior of theta does not care, and the gain of half a
+// posterior standard deviation of one parameter.
+constexpr double kNoGain = 0.1, kHalfDeviation = 0.125;
 // Solves are carried further once so little is left to gain.
 constexpr double kNearGain = 5.0;
+// A climb of the surrogate leaves this share of what there is to gain, which counts up to so much.
+constexpr double kShareToLeave = 0.02, kFarGain = 50;
 // Neighbours are found anew after a move of this size in any log parameter.
 constexpr double kFarFromNeighbours = 0.5;
 constexpr double kFirstTrust = 1.0, kLeastTrust = 0.05, kMostTrust = 2;
@@ -70,6 +76,7 @@ class Corrections {
   optim::Box near() const;
   void move_on(const optim::Box& box, int steps);
   void trust_anew();
+  void choose_way();
   bool affordable(double expected) const;
   double expected_products(std::size_t level) const;
   double share(std::size_t level) const;
@@ -94,7 +101,7 @@ class Corrections {
   double gain_ = HUGE_VAL;
   double iterations_ = kUsualIterations;
   Index iterations_on_ = 0;  // rows
-  bool done_ = false, budget_spent_ = false;
+  bool done_ = false, budget_spent_ = false, solves_failed_ = false;
 };
 
 Corrections::Corrections(Search& search)
@@ -114,6 +121,8 @@ void Corrections::visit_state(Archive& archive) {
   archive.number("products", search_.report.products);
   archive.number("done", done_);
   archive.number("budget_spent", budget_spent_);
+  archive.number("solves_failed", solves_failed_);
+  archive.number("failed_gradients", search_.report.failed_gradients);
   archive.number("loose_gradients", search_.report.loose_gradients);
   archive.number("gradient_rows", search_.report.gradient_rows);
   archive.array("theta", theta_);
@@ -140,6 +149,7 @@ void Corrections::resume() {
   visit_state(archive);
   if (theta_.size() != parameters)
     throw ModelFileError("the checkpoint is damaged: it is of another number of parameters");
+  choose_way();
   search_.remember(theta_);
   search_.report.resumed_gradients = step_;
   search_.report.steps += step_;
@@ -171,8 +181,18 @@ double Corrections::share(std::size_t level) const {
   return part * part;
 }
 
+// Factorisations where they are expected to take less than solves, or solves have failed.
+void Corrections::choose_way() {
+  auto& gradients = at_->gradients;
+  if (!gradients.factorable() || gradients.factored()) return;
+  const bool few = !last() && rows_[level_] <= kFactoredLevel;
+  if (few || solves_failed_ || gradients.factored_products() < expected_products(level_))
+    gradients.factor();
+}
+
 // Products of all rows that one gradient on a level is expected to take.
 double Corrections::expected_products(std::size_t level) const {
+  if (level == level_ && at_->gradients.factored()) return at_->gradients.factored_products();
   const double growth =
       iterations_on_ > 0 ? static_cast<double>(rows_[level]) / static_cast<double>(iterations_on_)
                          : 1;
@@ -189,7 +209,7 @@ bool Corrections::affordable(double expected) const {
 // The gain that may be left on this level: see the top of this file.
 double Corrections::most_to_leave(double noise) const {
   const double enough = std::max(kNoGain, noise);
-  if (last()) return enough;
+  if (last()) return std::max(enough, kHalfDeviation * static_cast<double>(theta_.size()));
   const double r = static_cast<double>(rows_[level_ + 1]) / static_cast<double>(rows_[level_]);
   return std::max(enough, 0.5 * static_cast<double>(theta_.size()) * (1 - 1 / r));
 }
@@ -197,7 +217,10 @@ double Corrections::most_to_leave(double noise) const {
 // The first level: the surrogate alone, from the start. False when stopped.
 bool Corrections::begin() {
   at_ = std::make_unique<Level>(search_, rows_.front());
-  theta_ = at_->surrogate.maximise(theta_, kSurrogateSteps);
+  choose_way();
+  // Exact gradients go on from there: to leave a quarter of what may be left in the end will do.
+  const double gain = 0.25 * kHalfDeviation * static_cast<double>(theta_.size());
+  theta_ = at_->surrogate.maximise(theta_, kSurrogateSteps, gain);
   if (at_->surrogate.stop() == StopReason::interrupted) return false;
   neighbours_at_ = at_->surrogate.neighbours_at();
   search_.reached(theta_);
@@ -212,7 +235,9 @@ optim::Box Corrections::near() const {
 
 // Maximises the corrected surrogate over a box.
 void Corrections::move_on(const optim::Box& box, int steps) {
-  const Vector next = at_->surrogate.climb(theta_, discrepancy_, box, steps, kFineGain);
+  // No further than the next gradient can tell.
+  const double gain = std::max(kFineGain, kShareToLeave * std::min(gain_, kFarGain));
+  const Vector next = at_->surrogate.climb(theta_, discrepancy_, box, steps, gain);
   last_move_ = next - theta_;
   theta_ = next;
   // Part of a climb is good enough for a model, but not to go on from.
@@ -232,6 +257,7 @@ bool Corrections::next_level() {
   at_.reset();  // first: both at once may not fit
   at_ = std::make_unique<Level>(search_, rows_[level_]);
   if (!known.empty()) at_->gradients.method().load(known, at_->gradients.problem());
+  choose_way();
   discrepancy_.scale(r);
   // What is expected there.
   gain_ = r * gain_ + 0.5 * static_cast<double>(theta_.size()) * (r - 1);
@@ -251,16 +277,23 @@ bool Corrections::next_level() {
 bool Corrections::measure(double tolerance) {
   auto& report = search_.report;
   auto& [gradients, surrogate] = *at_;
-  const auto exact = gradients.evaluate(theta_, {tolerance, kErrorPasses});
+  const auto exact = gradients.evaluate(theta_, {tolerance, kErrorPasses, true});
   budget_spent_ = budget_spent_ || gradients.over_budget();
   if (gradients.stopped() || gradients.over_budget()) return false;
+  solves_failed_ = report.failed_gradients > 0;
+  if (gradients.failed()) {
+    report.stop = StopReason::stagnation;
+    return false;
+  }
   gradient_ = exact.gradient;
   if (!gradient_.allFinite()) {
     report.stop = StopReason::breakdown;
     return false;
   }
-  iterations_ = exact.iterations;
-  iterations_on_ = rows_[level_];
+  if (!gradients.factored()) {
+    iterations_ = exact.iterations;
+    iterations_on_ = rows_[level_];
+  }
   ++step_;
   ++level_step_;
   ++report.steps;
@@ -307,7 +340,8 @@ bool Corrections::correct() {
   const double enough = most_to_leave(noise_);
   if (gain_ > enough) trust_anew();
   if (!last() && (gain_ <= enough || level_step_ >= kMostOnLevel)) return next_level();
-  done_ = gain_ <= enough && tolerance <= kTightTolerance;
+  done_ = gain_ <= enough && (at_->gradients.factored() || tolerance <= kTightTolerance);
+  choose_way();
   if (gain_ > enough)
     move_on(near(), kInnerSteps);
   else if (!done_)

@@ -20,6 +20,9 @@ class GradientsBySolves {
   struct Request {
     double tolerance = 1e-3;
     int error_passes = 0;
+    /// Where the solves fail, the gradient comes from a factorisation if memory suffices for one.
+    /// Otherwise there is none, and failed() is true.
+    bool must_succeed = false;
   };
   /// Stopped by the user there is no gradient, and stopped() is true from then on. Where the budget
   /// of the choice is spent in the middle of it there is none either, and over_budget() is true.
@@ -27,17 +30,29 @@ class GradientsBySolves {
   bool stopped() const { return stopped_; }
   void stop() { stopped_ = true; }
   bool over_budget() const { return over_budget_; }
+  bool failed() const { return failed_; }
+
+  /// Memory suffices for a factorisation of these rows.
+  bool factorable() const;
+  /// From now on gradients come from factorisations: without noise, and whatever the condition.
+  void factor() { factored_ = true; }
+  bool factored() const { return factored_; }
+  /// What one of those takes, in products of all rows on a typical machine.
+  double factored_products() const;
   /// A product of these rows is so much of one of all rows.
   double share() const;
   /// Right-hand sides of a solve.
   Index columns() const;
 
  private:
+  inference::Evidence by_factorisation();
+  void record(const inference::Evidence& estimate, double tolerance);
+
   Search& search_;
   inference::Observations rows_;
   inference::Problem problem_;
   std::unique_ptr<inference::Inference> method_;
-  bool stopped_ = false, over_budget_ = false;
+  bool stopped_ = false, over_budget_ = false, failed_ = false, factored_ = false;
 };
 
 /// Tolerances of the solves: on the way, and near the end.

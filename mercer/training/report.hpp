@@ -14,10 +14,12 @@ namespace mercer::training {
 
 /// One exact gradient of a training by solves, and what was known after it.
 struct TrainStep {
-  int number = 0;  // from 1
-  Index rows = 0;  // that it is a gradient of
+  bool factored = false;  // by a factorisation of its rows: no probes, no noise
+  int number = 0;         // from 1
+  Index rows = 0;         // that it is a gradient of
   double seconds = 0;
   double gradient_norm = 0;
+  std::optional<double> log_likelihood;  // of its rows, where they were factored
   std::optional<double> predicted_gain;  // lbfgs: log likelihood still to be gained
   std::optional<double> noise_gain;      // what the noise of the gradient alone would show
   double tolerance = 0;                  // of the solves
@@ -44,8 +46,10 @@ struct TrainReport {
   /// What those gradients took, in products of all rows with one column: those of fewer rows by the
   /// square of their share, passes with derivatives by their time.
   double products = 0;
-  bool budget_spent = false;      // learning would have gone on
-  int loose_gradients = 0;        // whose solves missed their tolerance
+  bool budget_spent = false;  // learning would have gone on
+  int loose_gradients = 0;    // whose solves missed their tolerance
+  /// Solves so far from their tolerance that no gradient was taken from them.
+  int failed_gradients = 0;
   Index raised_conditionals = 0;  // of the surrogate: not positive definite to rounding, mended
   int surrogate_evaluations = 0;
   std::int64_t matvecs = 0;

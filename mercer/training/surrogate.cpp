@@ -72,13 +72,13 @@ Vector Surrogate::climb(const Vector& start, const Discrepancy& correction, cons
   return result.theta;
 }
 
-Vector Surrogate::maximise(const Vector& theta, int steps) {
+Vector Surrogate::maximise(const Vector& theta, int steps, double gain) {
   const Discrepancy none(theta.size());
   renew(theta);
-  Vector first = climb(theta, none, search_.box(), steps, kCoarseGain);
+  Vector first = climb(theta, none, search_.box(), steps, std::max(kCoarseGain, gain));
   if (stop_ == StopReason::interrupted) return first;
   renew(first);
-  return climb(first, none, search_.box(), steps, kFineGain);
+  return climb(first, none, search_.box(), steps, gain);
 }
 
 }  // namespace mercer::training

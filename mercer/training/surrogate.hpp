@@ -7,6 +7,10 @@
 
 namespace mercer::training {
 
+/// Log likelihood that a climb may leave: while neighbours are those of the start values, and
+/// after.
+inline constexpr double kCoarseGain = 1, kFineGain = 0.02;
+
 class Surrogate {
  public:
   struct Options {
@@ -22,8 +26,9 @@ class Surrogate {
   const Vector& neighbours_at() const { return neighbours_at_; }
   inference::Evidence evaluate(ConstVectorView theta, bool gradient = true);
 
-  /// From theta to the maximum, with the neighbours of the start and then those found there.
-  Vector maximise(const Vector& theta, int steps);
+  /// From theta to the maximum, with the neighbours of the start and then those found there; ends
+  /// when about so much log likelihood is left to gain.
+  Vector maximise(const Vector& theta, int steps, double gain = kFineGain);
   /// Maximises the surrogate and the integral of its correction over the box, from `start`; ends
   /// when about so much log likelihood is left to gain.
   Vector climb(const Vector& start, const Discrepancy& correction, const optim::Box& box, int steps,
@@ -43,9 +48,5 @@ class Surrogate {
   inference::Evidence last_;
   StopReason stop_ = StopReason::converged;
 };
-
-/// Log likelihood that a climb may leave: while neighbours are those of the start values, and
-/// after.
-inline constexpr double kCoarseGain = 1, kFineGain = 0.02;
 
 }  // namespace mercer::training

@@ -27,7 +27,10 @@ struct TrainingChoice {
   std::vector<Index> levels = {};        // rows of the exact searches, in order; empty: none
   std::vector<Index> solve_levels = {};  // rows of the levels by solves before `rows`, in order
   std::optional<Index> budget = {};      // TrainReport::products at most; unset: any number
-  inference::SystemChoice system = {};   // of the solves
+  /// A level of at most so many rows may have gradients by factorisations, which memory suffices
+  /// for: where solves fail, or take longer.
+  Index factorable_rows = 0;
+  inference::SystemChoice system = {};  // of the solves
 };
 
 /// Told of the values that a step has reached and the seconds until then, without its own.
@@ -89,6 +92,9 @@ const TrainerInfo& exact_trainer();
 /// Neighbours of the Vecchia likelihood that exact gradients correct: they make up for what fewer
 /// neighbours miss.
 inline constexpr Index kCorrectedNeighbours = 31;
+/// Levels of so many rows before the last are factored, where memory suffices: that takes about a
+/// second.
+inline constexpr Index kFactoredLevel = 4000;
 /// Products that a gradient by solves with so many right-hand sides usually takes.
 double usual_products(double columns);
 

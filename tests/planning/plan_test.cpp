@@ -77,16 +77,29 @@ TEST(Plan, StaysInsideTheBudget) {
 }
 
 TEST(Plan, GradientsBySolvesBeginOnFewerRows) {
-  EXPECT_TRUE(plan_for(7000, {}).solve_levels.empty());
+  EXPECT_EQ(plan_for(7000, {}).solve_levels, (std::vector<Index>{3500}));
+  EXPECT_EQ(plan_for(20000, {}).solve_levels, (std::vector<Index>{4000}));
   EXPECT_EQ(plan_for(40000, {}).solve_levels, (std::vector<Index>{2500, 10000}));
   TrainOptions subset;
   subset.subset = 12000;
-  EXPECT_EQ(plan_for(40000, {}, subset).solve_levels, (std::vector<Index>{3000}));
+  EXPECT_EQ(plan_for(40000, {}, subset).solve_levels, (std::vector<Index>{4000}));
   TrainOptions adam;
   adam.train = "adam";
   const auto plan = plan_for(40000, {}, adam);
   EXPECT_TRUE(plan.solve_levels.empty());
+  EXPECT_EQ(plan.factorable_rows, 0);
   EXPECT_FALSE(plan.train_budget);
+}
+
+// 8 N^2 bytes of memory for a factorisation, beside what the run needs anyway.
+TEST(Plan, LevelsThatMemorySufficesForMayBeFactored) {
+  MethodOptions method;
+  method.memory = std::uint64_t{40} << 30;
+  EXPECT_EQ(plan_for(40000, method).factorable_rows, 40000);
+  method.memory = std::uint64_t{10} << 30;
+  EXPECT_EQ(plan_for(40000, method).factorable_rows, 10000);
+  method.memory = std::uint64_t{500} << 20;
+  EXPECT_EQ(plan_for(40000, method).factorable_rows, 2500);
 }
 
 // Counted in products, the same on every machine; and what they do not last for is said.
