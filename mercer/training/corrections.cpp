@@ -128,6 +128,7 @@ void Corrections::visit_state(Archive& archive) {
   archive.array("theta", theta_);
   archive.array("neighbours_at", neighbours_at_);
   archive.array("last_move", last_move_);
+  archive.array("gradient", search_.report.gradient);
   archive.array("standard_error", search_.report.standard_error);
   discrepancy_.visit_state(archive);
   archive.method(at_->gradients.method(), at_->gradients.problem());

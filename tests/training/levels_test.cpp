@@ -160,6 +160,10 @@ TEST_P(LevelsByFactorisation, StoppedOnAnyOfThemTheyGoOnToTheSameBits) {
     EXPECT_EQ(rest.report.steps, whole.report.steps) << stop_at;
     EXPECT_EQ(rest.report.products, whole.report.products) << stop_at;
   }
+  // Run again after its end it only says what it found.
+  const auto again = Session(path)(w, choice);
+  EXPECT_EQ(again.report.gradient, whole.report.gradient);
+  EXPECT_EQ(again.report.gradient_rows, whole.report.gradient_rows);
 }
 
 TEST_P(LevelsByFactorisation, SaysWhichGradientsAreExact) {
