@@ -110,6 +110,7 @@
 
 // operators: K V without K, by SIMD tiles.
 #include "mercer/operators/cost.hpp"
+#include "mercer/operators/cross_gradient.hpp"  // sums over pairs of two point sets
 #include "mercer/operators/kernel_operator.hpp"
 #include "mercer/operators/registry.hpp"  // by the name that users type
 #include "mercer/operators/stored_operator.hpp"

@@ -135,6 +135,41 @@ void moments(const SlopeStrip& s, double* out, double* row_sums, double* column_
   }
 }
 
+template <int F>
+HWY_INLINE void differences_of_four_rows(const SlopeStrip& s, Index r, Index f, double* out) {
+  P sums[4][F];
+  P a[4][F];
+  P scale[F];
+  for (int c = 0; c < F; ++c) {
+    scale[c] = P(s.panel.form == Form::exact ? s.panel.feature_scales[f + c] : 1.0);
+    for (int k = 0; k < 4; ++k) {
+      sums[k][c] = P(0.0);
+      a[k][c] = P(row_feature(s, r + k, f + c));
+    }
+  }
+  const double* slope = s.slope + r * s.columns;
+  const double* columns = s.panel.columns + f * s.panel.column_stride;
+  for (Index j = 0; j < s.columns; j += lanes()) {
+    P b[F];
+    for (int c = 0; c < F; ++c) b[c] = load(columns + c * s.panel.column_stride + j);
+    for (int k = 0; k < 4; ++k) {
+      const P value = load(slope + k * s.columns + j);
+      for (int c = 0; c < F; ++c) sums[k][c] = mul_add(value, a[k][c] - b[c], sums[k][c]);
+    }
+  }
+  for (int k = 0; k < 4; ++k)
+    for (int c = 0; c < F; ++c)
+      out[(r + k) * s.panel.features + f + c] = sum_of_lanes(sums[k][c] * scale[c]);
+}
+
+void differences(const SlopeStrip& s, double* out) {
+  for (Index r = 0; r < s.rows; r += 4) {
+    Index f = 0;
+    for (; f + 2 <= s.panel.features; f += 2) differences_of_four_rows<2>(s, r, f, out);
+    if (f < s.panel.features) differences_of_four_rows<1>(s, r, f, out);
+  }
+}
+
 double period(const CircleStrip& s) {
   double total = 0;
   for (Index c = 0; c < s.num_inputs; ++c) {
@@ -159,8 +194,8 @@ double period(const CircleStrip& s) {
 }
 
 const GradientKernels* gradient_table() {
-  static const GradientKernels kernels = {&weights, &evaluate, &dot, &squared_differences,
-                                          &moments, &period};
+  static const GradientKernels kernels = {&weights, &evaluate,    &dot,   &squared_differences,
+                                          &moments, &differences, &period};
   return &kernels;
 }
 

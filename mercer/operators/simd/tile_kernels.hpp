@@ -133,6 +133,9 @@ struct GradientKernels {
   void (*squared_differences)(const SlopeStrip&, double* by_feature);
   /// moments[r * features + f] = sum_j S_rj b_jf; row_sums[r] = sum_j S_rj; column_sums[j] +=.
   void (*moments)(const SlopeStrip&, double* moments, double* row_sums, double* column_sums);
+  /// out[r * features + f] = sum_j S_rj (a_rf - b_jf), by differences in every form: for
+  /// derivatives in the inputs of the rows.
+  void (*differences)(const SlopeStrip&, double* out);
   /// sum_ij S_ij sum_c (x_ic - x_jc) sin(phase_ic - phase_jc) / l_c^2.
   double (*period)(const CircleStrip&);
 };
