@@ -10,6 +10,7 @@
 
 #include "mercer/kernels/kernel.hpp"
 
+MERCER_API_BEGIN
 namespace mercer::approximations {
 
 /// A partition of 0 .. N - 1.
@@ -40,3 +41,4 @@ Clusters clusters(const kernels::Kernel& kernel, ConstMatrixView points, Index b
 Vector shortest_lengthscales(const kernels::Kernel& kernel);
 
 }  // namespace mercer::approximations
+MERCER_API_END

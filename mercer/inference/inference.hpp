@@ -15,6 +15,7 @@
 #include "mercer/inference/laplace/local_likelihood.hpp"
 #include "mercer/inference/posterior.hpp"
 #include "mercer/inference/solvers.hpp"
+#include "mercer/inference/sparse/sparse_setup.hpp"
 #include "mercer/inference/speeds.hpp"
 
 MERCER_API_BEGIN
@@ -61,6 +62,16 @@ class Inference {
   /// Builds anew what small moves leave as it is (neighbours of a sparse factor).
   virtual void renew(const Problem& /*at*/) {}
 
+  /// Approximations with base points (Abilities::base): those in use, m x d, empty before they are
+  /// chosen. They are chosen at the first evaluation or posterior, or by renew(), and then kept, so
+  /// that the evidence is a smooth function of the hyperparameters.
+  virtual Matrix base_points() const { return {}; }
+  /// From now on these; renew() leaves them. Throws InvalidArgument when the method takes none.
+  virtual void use_base(Matrix points);
+  /// evaluate() and the gradient of the evidence in the base points, m x d. Throws InvalidArgument
+  /// unless the method has Abilities::optimizes_base.
+  virtual Evidence evaluate_with_base(const Problem& at, const Ask& ask, Matrix& base_gradient);
+
   virtual WarmStart warm_start() const { return {}; }
   virtual void start_from(const WarmStart& /*start*/) {}
 
@@ -81,6 +92,7 @@ struct InferenceSetup {
   Probes probe_kind = Probes::control;
   std::uint64_t seed = 0;
   std::optional<Index> neighbours = {};  // of sparse factors; unset: by size
+  SparseSetup sparse = {};               // base points and blocks
 };
 
 /// Size and speed that costs are stated for.
@@ -93,6 +105,8 @@ struct CostSetting {
   SystemChoice system = {};
   Speeds speed = {};
   std::optional<Index> neighbours = {};  // of sparse factors; unset: by size
+  std::optional<Index> rank = {};        // base points; unset: min(N, 1000)
+  std::optional<Index> blocks = {};      // unset: by size
 };
 
 /// Cost of one evaluation with its gradient.
@@ -105,9 +119,22 @@ struct EvaluationCost {
 /// exact one that knows its curvature; `none` has no evidence.
 enum class EvidenceBy { factorisation, solves, surrogate, none };
 
+/// What the evidence is: that of the exact model, a lower bound of it, or that of an approximate
+/// model, which may be on either side.
+enum class EvidenceKind { exact, bound, approximate };
+std::string_view to_string(EvidenceKind kind);
+
 struct Abilities {
   EvidenceBy evidence = EvidenceBy::none;
   bool posterior = true;
+  /// An approximation of the exact posterior, chosen by name only: posterior_method and
+  /// evidence_method pass it over. Its posterior is Posterior::sparse.
+  bool approximate = false;
+  EvidenceKind kind = EvidenceKind::exact;
+  bool base = false;            // takes base points (SparseSetup::base, points)
+  bool blocks = false;          // works on blocks of rows (SparseSetup::blocks)
+  bool optimizes_base = false;  // has evaluate_with_base
+  bool streams = false;         // learns from rows that are not in memory (sparse/streamed.hpp)
 };
 
 struct InferenceInfo {
@@ -128,12 +155,13 @@ Registry<InferenceInfo>& methods();
 /// Throws InvalidArgument with the reason when the method refuses.
 std::unique_ptr<Inference> make(std::string_view name, const Problem& problem,
                                 const InferenceSetup& setup);
-/// The method that has a posterior, takes the solver and does not refuse; of several the one that
-/// was registered last. Throws InvalidArgument with the reasons when there is none.
+/// The method that is no approximation, has a posterior, takes the solver and does not refuse; of
+/// several the one that was registered last. Throws InvalidArgument with the reasons when there is
+/// none.
 std::string_view posterior_method(const Problem& problem, const Observations& rows,
                                   std::string_view solver);
-/// The first method that finds the evidence of such a problem in this way. Throws InvalidArgument
-/// when there is none.
+/// The first method, no approximation, that finds the evidence of such a problem in this way.
+/// Throws InvalidArgument when there is none.
 std::string_view evidence_method(const Problem& problem, EvidenceBy by);
 /// An array of a state; throws ModelFileError when it is missing or has not so many entries.
 const Matrix& saved_array(const State& state, const std::string& name,

@@ -2,11 +2,13 @@
 // found.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "mercer/inference/evidence.hpp"
+#include "mercer/inference/sparse/sparse_posterior.hpp"
 #include "mercer/inference/system.hpp"
 #include "mercer/inference/weights.hpp"
 
@@ -62,6 +64,9 @@ struct Posterior {
   double jitter = 0;
   preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;
+  /// Of an approximation: what predictions are made from. `functions` then has the coefficients of
+  /// the mean, and as weights those of the base points (rra: of the rows). Null otherwise.
+  std::shared_ptr<const SparsePosterior> sparse;
 };
 
 }  // namespace mercer::inference

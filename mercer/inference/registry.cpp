@@ -33,7 +33,8 @@ std::string_view posterior_method(const Problem& problem, const Observations& ro
   const auto& all = methods().all();
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
     const auto& entry = *it;
-    if (!entry.abilities.posterior || !entry.takes_solver(solver)) continue;
+    if (!entry.abilities.posterior || entry.abilities.approximate || !entry.takes_solver(solver))
+      continue;
     const auto why = entry.refusal(problem, rows);
     if (why.empty()) return entry.name;
     reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", why);
@@ -45,7 +46,8 @@ std::string_view posterior_method(const Problem& problem, const Observations& ro
 std::string_view evidence_method(const Problem& problem, EvidenceBy by) {
   const Observations no_rows;
   for (const auto& entry : methods())
-    if (entry.abilities.evidence == by && entry.refusal(problem, no_rows).empty())
+    if (entry.abilities.evidence == by && !entry.abilities.approximate &&
+        entry.refusal(problem, no_rows).empty())
       return entry.name;
   throw InvalidArgument(fmt::format(
       "no inference method finds the evidence of the likelihood {} {}", problem.likelihood->text(),
@@ -79,6 +81,27 @@ bool is_iterative(std::string_view solver) { return krylov::solvers().contains(s
 Posterior Inference::posterior(const Problem& /*at*/, const PosteriorRequest& /*request*/,
                                const ProgressCallback& /*progress*/) {
   throw InvalidArgument("this inference method has an evidence but no posterior");
+}
+
+void Inference::use_base(Matrix /*points*/) {
+  throw InvalidArgument("this inference method takes no base points");
+}
+
+Evidence Inference::evaluate_with_base(const Problem& /*at*/, const Ask& /*ask*/,
+                                       Matrix& /*base_gradient*/) {
+  throw InvalidArgument("this inference method has no gradient in base points");
+}
+
+std::string_view to_string(EvidenceKind kind) {
+  switch (kind) {
+    case EvidenceKind::exact:
+      return "exact";
+    case EvidenceKind::bound:
+      return "bound";
+    case EvidenceKind::approximate:
+      return "approximate";
+  }
+  return "unknown";
 }
 
 }  // namespace mercer::inference
