@@ -28,8 +28,9 @@
 #include "mercer/planning/plan.hpp"     // every way with its memory and seconds, and the choice
 
 // training: which hyperparameters.
-#include "mercer/training/report.hpp"    // how learning went
-#include "mercer/training/training.hpp"  // train, and the registry of trainers
+#include "mercer/training/base_points.hpp"  // base points of sparse approximations climb too
+#include "mercer/training/report.hpp"       // how learning went
+#include "mercer/training/training.hpp"     // train, and the registry of trainers
 // Bounds and start values of hyperparameters: mercer/training/rules.hpp; there are no priors yet.
 
 // data: CSV in and out, columns and categories, scaling, splits, simulated data.

@@ -23,8 +23,9 @@ constexpr int kExactSteps = 100;
 constexpr double kUsualSteps = 25;
 // Step of the differences that a Hessian is taken from.
 constexpr double kDifference = 0.05;
-// Arrays of a checkpoint that belong to the exact method and to the trainer.
-constexpr std::string_view kExactPrefix = "exact_", kTrainerPrefix = "trainer_";
+// Arrays of a checkpoint that belong to the exact method, to the trainer and to the base points.
+constexpr std::string_view kExactPrefix = "exact_", kTrainerPrefix = "trainer_",
+                           kBasePrefix = "base_";
 
 void add_arrays(const inference::State& state, std::string_view prefix, data::ArrayFile& file) {
   for (const auto& [name, values] : state) file.arrays[std::string(prefix) + name] = values;
@@ -280,6 +281,12 @@ void Search::keep(inference::State state) {
   write_checkpoint_in_time();
 }
 
+void Search::keep_base(inference::State state) {
+  base_state_ = std::move(state);
+  unsaved_ = true;
+  write_checkpoint_in_time();
+}
+
 void Search::interrupted() {
   finish();
   throw Interrupted(
@@ -299,6 +306,7 @@ void Search::load_checkpoint() {
   exact_climb_ = file->header.value("climb", 0);
   exact_state_ = arrays_of(*file, kExactPrefix);
   trainer_state_ = arrays_of(*file, kTrainerPrefix);
+  base_state_ = arrays_of(*file, kBasePrefix);
 }
 
 // A checkpoint that cannot be written now (a full disk) is no reason to lose the run: that is said
@@ -331,6 +339,7 @@ void Search::write_checkpoint() {
   file.header["climb"] = exact_climb_;
   add_arrays(exact_state_, kExactPrefix, file);
   add_arrays(trainer_state_, kTrainerPrefix, file);
+  add_arrays(base_state_, kBasePrefix, file);
   write_array_file(options().checkpoint, file);
   unsaved_ = false;
 }

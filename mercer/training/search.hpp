@@ -89,6 +89,9 @@ class Search {
   const inference::State& trainer_state() const { return trainer_state_; }
   /// After a step: kept for the next checkpoint, which is written now and then.
   void keep(inference::State state);
+  /// The same of a climb over base points, which follows the trainer.
+  const inference::State& base_state() const { return base_state_; }
+  void keep_base(inference::State state);
   [[noreturn]] void interrupted();
   /// Writes what is not written yet, or that there is nothing yet.
   void finish();
@@ -118,7 +121,7 @@ class Search {
   inference::State exact_state_;
   int exact_climb_ = 0, climb_ = 0;
   inference::WarmStart climbed_;
-  inference::State trainer_state_;
+  inference::State trainer_state_, base_state_;
   Timer since_checkpoint_, timer_;
   double checkpoint_pause_ = 0;   // the first one is written at once
   bool unsaved_ = true;           // or never saved
