@@ -217,6 +217,7 @@ void JointClimb::climb_from(const optim::Objective& f) {
   options.max_iterations = climb_.steps;
   options.value_tolerance = climb_.value_tolerance;
   options.gradient_tolerance = kGradientTolerance;
+  options.gain_tolerance = climb_.gain_left / climb_.entries;
   const auto found =
       optim::lbfgs(g, start, box, options, [this](const Iteration& it) { return after_step(it); });
   result_.steps = found.iterations;
@@ -281,6 +282,7 @@ BaseClimbResult climb_base(Search& search, Inference& method, const Vector& star
                   .entries = Search::entries(search.all()),
                   .steps = steps,
                   .value_tolerance = search.rules().value_tolerance,
+                  .gain_left = search.rules().gain_left,
                   .from = search.base_state()};
   climb.keep = [&](State state) { search.keep_base(std::move(state)); };
   climb.observer = [&](const BaseStep& step) {

@@ -30,6 +30,7 @@ struct BaseClimb {
   double entries = 1;             // observations of y, which tolerances are per
   int steps = 100;                // at most
   double value_tolerance = 1e-9;  // of the evidence per entry, over five steps
+  double gain_left = 0.001;       // log evidence that it may leave: three steps gained no more
   /// What `keep` was told last in a run that was stopped; empty: from the start.
   inference::State from = {};
   /// Told after each evaluation.
