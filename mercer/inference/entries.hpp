@@ -11,5 +11,15 @@ InferenceInfo vecchia_info();
 InferenceInfo laplace_info();
 InferenceInfo laplace_solves_info();
 InferenceInfo kernel_cg_info();
+InferenceInfo subset_info();
+InferenceInfo srm_info();
+InferenceInfo dtc_info();
+InferenceInfo rra_info();
+InferenceInfo fitc_info();
+InferenceInfo pitc_info();
+InferenceInfo pic_info();
+InferenceInfo vfe_info();
+InferenceInfo bcm_info();
+InferenceInfo rbcm_info();
 
 }  // namespace mercer::inference

@@ -8,14 +8,11 @@
 namespace mercer::inference {
 
 Registry<InferenceInfo>& methods() {
-  static Registry<InferenceInfo> all("inference method", {
-                                                             exact_info(),
-                                                             exact_solves_info(),
-                                                             laplace_info(),
-                                                             laplace_solves_info(),
-                                                             vecchia_info(),
-                                                             kernel_cg_info(),
-                                                         });
+  static Registry<InferenceInfo> all(
+      "inference method",
+      {exact_info(), exact_solves_info(), laplace_info(), laplace_solves_info(), vecchia_info(),
+       kernel_cg_info(), subset_info(), srm_info(), dtc_info(), rra_info(), fitc_info(),
+       pitc_info(), pic_info(), vfe_info(), bcm_info(), rbcm_info()});
   return all;
 }
 

@@ -9,6 +9,21 @@
 
 namespace mercer::inference {
 
+Trend solve_trend(Matrix g, ConstVectorView b) {
+  // The units of the inputs say nothing about their being collinear.
+  const Vector scale = g.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
+  g = scale.asDiagonal() * g * scale.asDiagonal();
+  const Eigen::LLT<Matrix> factor(g);
+  constexpr double kCollinear = 1e-13;  // a reciprocal condition number that is rounding only
+  if (factor.info() != Eigen::Success || factor.rcond() < kCollinear)
+    throw NotPositiveDefinite(
+        "the columns of the mean (constant or linear trend) are linearly dependent on these data; "
+        "use `mean=zero` or drop collinear inputs",
+        0);
+  return {scale.asDiagonal() * factor.solve(scale.asDiagonal() * b),
+          scale.asDiagonal() * factor.solve(Matrix(scale.asDiagonal()))};
+}
+
 Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
   Weights out;
   const Index q = basis.cols();
@@ -20,19 +35,9 @@ Weights combine_solves(ConstMatrixView solves, ConstMatrixView basis) {
   // G = A' H^-1 A, symmetrised: the solves are only approximately symmetric.
   Matrix g = basis.transpose() * out.basis_solves;
   g = 0.5 * (g + g.transpose()).eval();
-  // The units of the inputs say nothing about their being collinear.
-  const Vector scale = g.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
-  g = scale.asDiagonal() * g * scale.asDiagonal();
-  const Eigen::LLT<Matrix> factor(g);
-  constexpr double kCollinear = 1e-13;  // a reciprocal condition number that is rounding only
-  if (factor.info() != Eigen::Success || factor.rcond() < kCollinear)
-    throw NotPositiveDefinite(
-        "the columns of the mean (constant or linear trend) are linearly dependent on these data; "
-        "use `mean=zero` or drop collinear inputs",
-        0);
-  out.beta_covariance = scale.asDiagonal() * factor.solve(Matrix(scale.asDiagonal()));
-  out.beta =
-      scale.asDiagonal() * factor.solve(scale.asDiagonal() * basis.transpose() * solves.col(0));
+  auto trend = solve_trend(std::move(g), basis.transpose() * solves.col(0));
+  out.beta_covariance = std::move(trend.covariance);
+  out.beta = std::move(trend.beta);
   out.w = solves.col(0) - out.basis_solves * out.beta;
   return out;
 }

@@ -41,6 +41,7 @@ struct SparsePosterior {
   Vector weights;                   // N. rra, pic: C^-1 (y - A beta); bcm, rbcm: y - A beta
   Vector noise;                     // N: D. Not rra
   approximations::Clusters blocks;  // of the rows of x. Not rra
+  Index chunk = 0;  // bcm without base: so many rows that are asked for are base points together
 };
 
 struct SparseQueryOptions {
@@ -49,7 +50,10 @@ struct SparseQueryOptions {
   std::uint64_t seed = 0;
 };
 
-/// Built once, then asked for blocks of rows. `problem` and `posterior` must outlive it. Its
+/// Built once, then asked for blocks of rows. Of its moments error_bound is empty and
+/// sd_error_bound unset: how far they are from the exact ones is not known. bcm without base points
+/// of its own takes the rows of a block, `chunk` at a time, for base points, so that its answers
+/// depend on which rows are asked for together. `problem` and `posterior` must outlive it. Its
 /// check_variances throws InvalidArgument. Throws InvalidArgument when draws are asked for and the
 /// method or the kernel has none (sparse_draws_refusal).
 std::unique_ptr<Query> sparse_query(const Problem& problem, const SparsePosterior& posterior,

@@ -26,8 +26,11 @@ BlocksBy blocks_by(std::string_view name);
 std::vector<std::string_view> blocks_by_names();
 
 struct SparseSetup {
-  std::optional<Index> rank;    // base points (subset: rows); unset: min(N, 1000)
-  std::string base = "auto";    // a name of base_choices(); auto is rpcholesky
+  /// Base points (subset: rows); unset: min(N, 1000). bcm with base=auto: so many of the points
+  /// that are asked for are base points together; unset: 1000.
+  std::optional<Index> rank;
+  /// A name of base_choices(); auto is rpcholesky (bcm: the points that are asked for).
+  std::string base = "auto";
   Matrix points;                // given base points, on the scale of the model; empty: chosen
   std::optional<Index> blocks;  // unset: of about 1,000 rows each; pitc and pic: of at most m rows
   BlocksBy blocks_by = BlocksBy::tree;
