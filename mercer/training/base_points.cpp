@@ -87,6 +87,8 @@ JointClimb::JointClimb(Inference& method, const Problem& at, const BaseClimb& cl
   } else {
     if (method.base_points().size() == 0) method.renew(at);
     base_ = method.base_points();
+    if (base_.size() == 0)
+      throw InvalidArgument("base points: this method has none that could be optimised");
   }
   problem_.set_log_parameters(theta_);
   const Vector width = climb.range.row(1) - climb.range.row(0);
