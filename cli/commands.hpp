@@ -42,6 +42,17 @@ void visit_fields(CompareCommand& o, Visitor&& field) {
         Any{});
 }
 
+/// Rows of a file that `compare --methods` predicts.
+struct TestFile {
+  std::string path;
+};
+
+template <class Visitor>
+void visit_fields(TestFile& o, Visitor&& field) {
+  field({"test", "FILE", "CSV file with the target: the rows to predict", "a share of DATA"},
+        o.path, Any{});
+}
+
 struct PlanCommand {
   std::string verb = "fit";
 };

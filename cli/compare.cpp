@@ -56,6 +56,9 @@ void add_options(Arguments& arguments, Flags& flags) {
 }  // namespace
 
 int run_compare(const Words& words) {
+  for (const auto& word : words)
+    if (word == "--methods" || word.starts_with("--methods="))
+      return run_compare_approximations(words);
   Arguments arguments(
       "compare",
       "  mercer compare data.csv --target y --kernel rbf:iso --picture map.svg\n"
@@ -63,7 +66,8 @@ int run_compare(const Words& words) {
       "      --preconditioners none,nystrom,hybrid,auto --rank 200 --json",
       "Solves H a = y with each solver and preconditioner over a grid of lengthscale and\n"
       "noise, and shows iterations, time and who wins where. Plain CG is always run: it is\n"
-      "what the others are measured against.");
+      "what the others are measured against. With --methods it compares approximations with\n"
+      "the exact posterior instead: mercer compare --methods exact,vfe --help.");
   Flags flags;
   flags.options.method.kernel = "rbf:iso";
   add_options(arguments, flags);

@@ -26,13 +26,19 @@ void add_cv_options(Arguments& arguments, CvCommand& command) {
   arguments.appendix("Training methods", planning::describe_trainers());
   arguments.group("Task");
   arguments.add(fit, only({"task", "method", "likelihood"}));
+  arguments.add(fit.fit.approximation, without({"check_rows"}));
   add_method_options(arguments, fit.fit.method);
   add_run_options(arguments, fit.run);
   arguments.add_config();
 }
 
 void check(const CvCommand& command, const Arguments& arguments) {
-  studies::number_of_folds(command.options.folds);
+  const Index folds = studies::number_of_folds(command.options.folds);
+  if (folds == 0 && command.fit.fit.approximation.asked())
+    throw InvalidArgument(fmt::format(
+        "`folds=loo` is that of the exact posterior; `method={}` is an approximation: give a "
+        "number of `folds`",
+        command.fit.method));
   if (!command.fold_column.empty() && arguments.given("folds"))
     throw InvalidArgument("`folds` makes random folds and `fold_column` names them; give one");
   if (command.fit.run.json && command.output == "-")

@@ -32,6 +32,8 @@ void add_fit_options(Arguments& arguments, FitCommand& command) {
   arguments.add(command, only({"validation", "trace"}));
   arguments.group("Task");
   arguments.add(command);
+  arguments.group("Approximation (--method NAME, with --rank and --blocks)");
+  arguments.add(command.fit.approximation);
   add_method_options(arguments, command.fit.method);
   add_run_options(arguments, command.run);
   arguments.add_config();

@@ -12,6 +12,9 @@
 
 namespace mercer::cli {
 
+/// auto, gp, krr, klr, and the approximations of the inference registry.
+std::vector<std::string> method_names();
+
 struct FitCommand {
   RunOptions run;
   DataFlags data;
@@ -51,18 +54,19 @@ void visit_fields(FitCommand& o, Visitor&& field) {
   field({"task", "NAME",
          "what is learned; with auto, text and two different integers (0/1, 1/2) are classes"},
         o.task, OneOf{{"auto", "regression", "classification"}});
-  field({"method", "NAME",
-         "Gaussian process; kernel ridge or kernel logistic regression, its mean or mode without "
-         "an uncertainty"},
-        o.method, OneOf{{"auto", "gp", "krr", "klr"}});
+  field(
+      {"method", "NAME",
+       "Gaussian process (auto, gp); kernel ridge or kernel logistic regression, its mean or mode "
+       "without an uncertainty (krr, klr); or an approximation of the process, by name"},
+      o.method, OneOf{method_names()});
   field({"likelihood", "NAME",
          "how the target follows from the function; auto decides from the data"},
         o.likelihood, BeginsWith{likelihood_names(true)});
 }
 
 /// Throws InvalidArgument when an option of model or learning is out of range, or has no effect on
-/// what was asked for.
-void check_learning(const FitCommand& command, const Arguments& arguments);
+/// what was asked for. Settles the approximation that --method names.
+void check_learning(FitCommand& command, const Arguments& arguments);
 
 /// Sets task and likelihood as far as the options say them, and with that how the target is read,
 /// before any data are; refuses what does not go together.

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "cli/approximation.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fit_command.hpp"
 #include "cli/suggest.hpp"
@@ -74,11 +75,13 @@ std::vector<std::string> likelihood_names(bool with_auto) {
   return names;
 }
 
-void check_learning(const FitCommand& command, const Arguments& arguments) {
+void check_learning(FitCommand& command, const Arguments& arguments) {
   const auto& train = command.fit.train;
-  planning::check(command.fit.method);
-  planning::check(train);
   validate(command);
+  settle_approximation(command, arguments);
+  planning::check(command.fit.approximation.asked() ? planning::without_base(command.fit.method)
+                                                    : command.fit.method);
+  planning::check(train);
   if (command.likelihood != "auto" && command.likelihood != "gaussian")
     likelihoods::make(command.likelihood);  // throws, listing the names
   if (train.train == "none")
@@ -163,6 +166,7 @@ void settle_likelihood(FitCommand& command, const Arguments& arguments, const da
   if (command.classifies()) fit.classes = models::find_classes(data);
   fit.standardize = command.data.options.standardize;
   fit.mean_only = command.method == "krr" || command.method == "klr";
+  complete_approximation(command, arguments, data);
   if (command.likelihood == "gaussian" && !fit.mean_only && data.noise.variance.size() == 0)
     suggest_logarithm(data, console);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/approximation.hpp"
 #include "cli/format.hpp"
 #include "cli/learning_text.hpp"
 #include "cli/model_text.hpp"
@@ -54,6 +55,28 @@ FitWords words_for(bool gaussian) {
                              "log evidence"};
 }
 
+// Learning by the evidence of an approximation: exact ones on few rows, then its own.
+std::string approximate_training_text(const models::FitResult& result) {
+  const auto& training = result.training;
+  const auto& plan = result.plan;
+  const auto words = words_for(result.model.problem.gaussian());
+  std::string text;
+  if (training.evaluations > 0)
+    text += fmt::format("{} of the {} on {} rows\n             ",
+                        plural(training.evaluations, "evaluation"), words.exact,
+                        count(plan.start_rows));
+  text += fmt::format(
+      "{} of the {} of {} on {} rows", plural(training.approximate_evaluations, "evaluation"),
+      evidence_kind(plan.inference, result.model.problem.gaussian()) == "bound" ? "bound"
+                                                                                : "evidence",
+      plan.inference, count(plan.train_rows));
+  if (training.base_evaluations > 0)
+    text += fmt::format(",\n             {} with {} moving",
+                        plural(training.base_evaluations, "evaluation"),
+                        plural(training.base_points, "base point"));
+  return text + fmt::format(": {}\n", to_string(training.stop)) + bounds_text(training);
+}
+
 std::string training_text(const models::FitResult& result) {
   if (!result.plan.trains) return "Training     none: the hyperparameters are those given\n";
   const auto& training = result.training;
@@ -61,6 +84,7 @@ std::string training_text(const models::FitResult& result) {
   const auto words = words_for(result.model.problem.gaussian());
   const bool by_solves = plan.train_by_solves;
   std::string text = "Training     ";
+  if (plan.approximate) return text + approximate_training_text(result);
   if (training.evaluations > 0)
     text +=
         fmt::format("{} of the {} {} {} rows{}\n", plural(training.evaluations, "evaluation"),
@@ -85,6 +109,15 @@ std::string training_text(const models::FitResult& result) {
 std::string evidence_text(const models::FitResult& result, bool raw_scale) {
   const auto& value = result.likelihood;
   if (!value.known) return "";
+  if (result.plan.approximate) {
+    const bool bound =
+        evidence_kind(result.plan.inference, result.model.problem.gaussian()) == "bound";
+    return fmt::format("{}   {} (log, {} {}, on {} rows, {})\n",
+                       result.model.problem.gaussian() ? "Likelihood" : "Evidence  ",
+                       number(value.value, 7), bound ? "a lower bound by" : "approximate: that of",
+                       result.plan.inference, count(value.rows),
+                       raw_scale ? "units of the data" : "standardised units");
+  }
   const std::string interval =
       value.method == "lanczos"
           ? fmt::format(", 95 % interval {} to {}", number(value.low, 7), number(value.high, 7))
@@ -147,6 +180,8 @@ Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRu
   json["hyperparameters"] = hyperparameters_json(model.problem, model.scaling);
   json["log_marginal_likelihood"] =
       likelihood_json(result.likelihood, model.problem.parameter_names(), command.fit.standardize);
+  json["log_marginal_likelihood"]["kind"] =
+      evidence_kind(result.plan.inference, model.problem.gaussian());
   json["certificate"] = certificate_json(model);
   put_method(json, result.plan, result.preconditioner);
   json["newton_steps"] = result.newton_steps;
@@ -158,6 +193,11 @@ Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRu
   json["fell_back_to_double"] = result.solve.fell_back_to_double;
   put(json, "jitter", result.jitter);
   put_training(json, result.plan, result.training);
+  if (result.plan.approximate) {
+    json["rank"] = model.sparse->base.rows();
+    json["approximate_evaluations"] = result.training.approximate_evaluations;
+    json["base_evaluations"] = result.training.base_evaluations;
+  }
   json["gradients"] = gradients_json(result);
   json["matvecs"] = result.training.matvecs + result.solve.matvecs;
   Json seconds;

@@ -20,7 +20,7 @@ Index merged_rows(const models::KernelMachine& model) {
 Json info_json(const std::string& path, const models::KernelMachine& model) {
   Json json = {{"model", path}};
   put_model(json, model);
-  json["n"] = model.x.rows() + merged_rows(model);
+  json["n"] = model.num_rows() + merged_rows(model);
   json["merged_rows"] = merged_rows(model);
   json["d"] = model.x.cols();
   json["target"] = model.schema.target;
@@ -56,9 +56,9 @@ std::string info_text(const std::string& path, const models::KernelMachine& mode
   std::string text = fmt::format("File         {}\nModel        {}\nLikelihood   {}\n", path,
                                  model_text(model), wrapped(likelihood_text(model), 13));
   text += fmt::format(
-      "Learned on   {}, {}{}\n", plural(model.x.rows() + merged, "row"),
+      "Learned on   {}, {}{}\n", plural(model.num_rows() + merged, "row"),
       plural(model.x.cols(), "input"),
-      merged > 0 ? fmt::format("; {} after merging equal inputs", count(model.x.rows())) : "");
+      merged > 0 ? fmt::format("; {} after merging equal inputs", count(model.num_rows())) : "");
   text += fmt::format("Target       {}{}\n", data::printable(model.schema.target),
                       model.schema.log_target ? ", learned as its logarithm" : "");
   text += fmt::format("Inputs       {}\n", inputs_text(model.schema));

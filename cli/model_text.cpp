@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/approximation.hpp"
 #include "cli/format.hpp"
 #include "cli/option_list.hpp"
 #include "mercer/data/text.hpp"
@@ -90,11 +91,18 @@ models::KernelMachine load_model(const std::string& path) {
 
 std::string model_text(const models::KernelMachine& model) {
   const bool gaussian = model.problem.gaussian();
+  const std::string approximated =
+      model.sparse
+          ? fmt::format(", approximated by {}{}", model.sparse->method,
+                        model.sparse->base.rows() > 0
+                            ? fmt::format(" on {}", plural(model.sparse->base.rows(), "base point"))
+                            : "")
+          : "";
   const std::string kind =
       model.mean_only ? (gaussian ? "kernel ridge regression" : "kernel logistic regression")
       : gaussian      ? "Gaussian process"
                       : "Gaussian process, Laplace's approximation";
-  return fmt::format("{}, kernel {}{}{}", kind, model.problem.kernel.text(),
+  return fmt::format("{}{}, kernel {}{}{}", kind, approximated, model.problem.kernel.text(),
                      gaussian || model.problem.mean != inference::MeanKind::zero
                          ? fmt::format(", mean {}", to_string(model.problem.mean))
                          : "",
@@ -173,6 +181,8 @@ std::vector<std::string> trend_left_out(const models::KernelMachine& model) {
 }
 
 std::string no_bound_reason(const models::KernelMachine& model) {
+  if (model.sparse)
+    return fmt::format("the posterior is that of {}, an approximation", model.sparse->method);
   return model.problem.likelihood->log_concave()
              ? "the coefficients of the mean have a flat prior"
              : "the likelihood is not log-concave: the mode is a local one";
@@ -207,6 +217,7 @@ std::string accuracy_missed_text(const std::string& why) {
 }
 
 std::string certificate_text(const models::KernelMachine& model) {
+  if (model.sparse) return approximation_text(model);
   const auto& c = model.certificate;
   if (!c.rigorous)
     return fmt::format(

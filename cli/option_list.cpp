@@ -12,6 +12,7 @@
 #include "cli/fit_command.hpp"
 #include "cli/predict_command.hpp"
 #include "cli/verbs.hpp"
+#include "mercer/studies/compare_approximations.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -55,6 +56,10 @@ const std::vector<OptionTable>& option_tables() {
                                      "grid sets; hyperparameters are on "
                                      "standardised data unless `--no-standardize`");
     const auto train = table<models::TrainOptions>("Learning", "`fit`, `cv`, `plan`");
+    const auto approximation = table<models::ApproximationOptions>(
+        "Approximation",
+        "`fit`, `cv`, `plan` with the name of an approximation as `--method`; `--check-rows` of "
+        "`fit` only; base points and blocks are as many as `--rank` and `--blocks` say");
     return std::vector<OptionTable>{
         table<data::DataOptions>("Data",
                                  "`fit`, `cv`, `solve`, `compare`, `plan`; `--drop-missing` and "
@@ -63,9 +68,11 @@ const std::vector<OptionTable>& option_tables() {
                                  "`--inputs '\"a,b\",c'`"),
         method,
         train,
-        table_without<models::FitOptions>("Preparation", "`fit`, `cv`, `plan`", {&method, &train}),
-        table<FitCommand>(
-            "fit", "`fit`; `--task` and `--likelihood` also `cv` and `plan`, `--method` also `cv`"),
+        approximation,
+        table_without<models::FitOptions>("Preparation", "`fit`, `cv`, `plan`",
+                                          {&method, &train, &approximation}),
+        table<FitCommand>("fit",
+                          "`fit`; `--task`, `--method` and `--likelihood` also `cv` and `plan`"),
         table<models::PredictOptions>(
             "Predictions",
             "`predict`; but for solver, tolerance, samples and quantiles also `evaluate`"),
@@ -74,6 +81,11 @@ const std::vector<OptionTable>& option_tables() {
         table<SolveCommand>("solve", "`solve`"),
         table_without<studies::CompareOptions>("Comparison", "`compare`", {&method}),
         table<CompareCommand>("compare", "`compare`"),
+        table<studies::ApproximationsOptions>(
+            "Comparison of approximations",
+            "`compare --methods`, which also takes the options of `fit` for model, learning and "
+            "approximation"),
+        table<TestFile>("compare --methods", "`compare --methods`"),
         table<PlanCommand>("plan", "`plan`"),
         table<GenerateCommand>("generate",
                                "`generate`, which also takes `--kernel`, `--seed` and `--memory`"),

@@ -60,7 +60,8 @@ void add_plan_options(Arguments& arguments, PlanRun& command) {
   arguments.positional("DATA", fit.data.path, "CSV file; - for standard input");
   arguments.group("Plan");
   arguments.add(command.plan);
-  arguments.add(fit, only({"task", "likelihood"}));
+  arguments.add(fit, only({"task", "method", "likelihood"}));
+  arguments.add(fit.fit.approximation, without({"check_rows"}));
   add_data_options(arguments, fit.data);
   arguments.add(fit.fit, only({"merge"}));
   arguments.group("Learning");
@@ -79,7 +80,8 @@ void settle_numbers(PlanRun& command, const Arguments& arguments) {
       throw InvalidArgument(
           fmt::format("`{}={}` is planned for fit only; leave `for` out", option, given));
   refuse_given(arguments,
-               {"train", "steps", "restarts", "subset", "probes", "probe_kind", "budget", "merge"},
+               {"train", "steps", "restarts", "subset", "probes", "probe_kind", "budget", "merge",
+                "method", "base", "optimize_base", "blocks_by"},
                fmt::format("{} learns nothing and merges nothing", command.verb()));
   fit.task = "regression";
   fit.data.options.target_advice = fmt::format(

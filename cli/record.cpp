@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "cli/approximation.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/model_text.hpp"
 #include "cli/option_list.hpp"
@@ -26,6 +27,19 @@ Json values_json(const models::Hyperparameters& values) {
     json["leaves"].push_back(std::move(entry));
   }
   return json;
+}
+
+// How systems are solved; an approximation has none.
+void put_system(Json& json, const models::Plan& plan) {
+  if (plan.approximate) {
+    for (const char* name : {"solver", "preconditioner", "operator", "precision"})
+      json[name] = nullptr;
+    return;
+  }
+  json["solver"] = plan.system.solver;
+  json["preconditioner"] = plan.system.preconditioner;
+  json["operator"] = operator_name(plan.system);
+  json["precision"] = std::string(to_string(plan.system.precision));
 }
 
 }  // namespace
@@ -74,10 +88,8 @@ Json plan_json(const models::Plan& plan) {
     json["train_budget"] = plan.train_budget ? Json(*plan.train_budget) : Json(nullptr);
   }
   if (!plan.inference.empty()) json["inference"] = plan.inference;
-  json["solver"] = plan.system.solver;
-  json["preconditioner"] = plan.system.preconditioner;
-  json["operator"] = operator_name(plan.system);
-  json["precision"] = std::string(to_string(plan.system.precision));
+  json["approximate"] = plan.approximate;
+  put_system(json, plan);
   put(json, "budget_bytes", plan.budget_bytes);
   put(json, "base_bytes", plan.base_bytes);
   put(json, "peak_bytes", plan.peak_bytes);
@@ -133,14 +145,15 @@ Json likelihood_json(const inference::LikelihoodValue& likelihood,
     put(gradient, names[static_cast<std::size_t>(i)], likelihood.gradient[i]);
   json["gradient"] = likelihood.gradient.size() > 0 ? std::move(gradient) : Json(nullptr);
   if (likelihood.gradient.size() == 0)
-    json["gradient_reason"] =
-        likelihood.method == "cholesky" ? "not asked for (`gradient`)" : "known by Cholesky only";
+    json["gradient_reason"] = likelihood.method == "cholesky" || is_approximation(likelihood.method)
+                                  ? "not asked for (`gradient`)"
+                                  : "known by Cholesky only";
   return json;
 }
 
 Json certificate_json(const models::KernelMachine& model) {
   const auto& c = model.certificate;
-  const bool gaussian = model.problem.gaussian();
+  const bool gaussian = model.problem.gaussian() && !model.sparse;
   Json json;
   if (gaussian) put(json, "relative_residual", c.relative_residual);
   if (c.rigorous) {
@@ -161,9 +174,11 @@ Json certificate_json(const models::KernelMachine& model) {
     put(json, "trend_residual", c.trend_residual);
     put(json, "weighted_residual", c.residual(0));
     put(json, "jitter", c.jitter);
-  } else {
+  } else if (!model.sparse) {
     put(json, "residual", c.residual.maxCoeff());
   }
+  json["approximation"] = approximation_json(model);
+  if (model.sparse) return json;
   json["of"] = model.schema.log_target ? "the mean of " + model.schema.learned_name()
                : gaussian              ? std::string("the mean")
                                        : "the latent mean, against the exact mode";
@@ -184,12 +199,10 @@ void put_model(Json& json, const models::KernelMachine& model) {
 }
 
 void put_method(Json& json, const models::Plan& plan, const preconditioners::BuildReport& built) {
-  json["solver"] = plan.system.solver;
-  json["preconditioner"] = built.name;
+  put_system(json, plan);
+  if (!plan.approximate) json["preconditioner"] = built.name;
   json["rank"] = built.rank;
   json["neighbours"] = built.neighbours;
-  json["operator"] = operator_name(plan.system);
-  json["precision"] = std::string(to_string(plan.system.precision));
 }
 
 std::string operator_name(const inference::SystemChoice& choice) {

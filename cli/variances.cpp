@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/approximation.hpp"
 #include "cli/format.hpp"
 
 namespace mercer::cli {
@@ -44,6 +45,11 @@ void VarianceRecord::add(const models::Predictions& predictions) {
 
 std::string variances_sentence(const VarianceRecord& record) {
   if (record.bound) return "";
+  if (is_approximation(record.method))
+    return fmt::format(
+        "are those of {}, an approximation; see the certificate of the fit for their distance from "
+        "the exact ones",
+        record.method);
   if (record.method == "exact")
     return "are those of exact solves; their rounding is not bounded for coupled functions";
   std::string text = record.method == "vecchia"
@@ -76,6 +82,10 @@ void put_variances(Json& json, const VarianceRecord& record) {
     return;
   }
   json["sd_error_bound"] = nullptr;
+  if (is_approximation(record.method)) {
+    json["sd_error_bound_reason"] = "the variances are those of an approximation";
+    return;
+  }
   if (record.method == "exact") {
     json["sd_error_bound_reason"] = "not known for functions that the likelihood couples";
     return;

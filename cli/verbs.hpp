@@ -15,6 +15,8 @@ int run_evaluate(const Words& words);
 int run_cv(const Words& words);
 int run_solve(const Words& words);
 int run_compare(const Words& words);
+/// `compare` when --methods is among the words.
+int run_compare_approximations(const Words& words);
 int run_plan(const Words& words);
 int run_info(const Words& words);
 int run_generate(const Words& words);

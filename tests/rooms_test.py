@@ -115,11 +115,13 @@ OTHER_SOLVERS = {"cholesky": {"choice"}, "kcg": {"kernel_cg"}}
 # Files, by stem, in which a word that is also the name of an entry means something else.
 ALSO_NAMED = {
     "exact": {  # a way to find variances; in `simulate` a way to draw; in messages of `regularized` K itself
-        "options", "variance_plan", "function_query", "predictor", "simulate", "plan", "regularized"},
+        "options", "variance_plan", "function_query", "predictor", "simulate", "plan", "regularized",
+        "approximation_check", "compare_approximations"},
     "vecchia": {  # a way to find variances or to draw; a preconditioner; a word of messages and streams of random numbers
         "options", "variance_plan", "function_query", "fit", "simulate", "plan", "vecchia", "point_set_problem"},
     "cholesky": {  # how a likelihood was found
         "evidence", "laplace_posterior", "likelihood_value", "training"},
+    "subset": {"options", "search"},  # rows to learn hyperparameters on
     "cg": {"gmres", "fcg"},  # messages that say which solver takes an option
     "fcg": {"gmres", "cg"},
 }

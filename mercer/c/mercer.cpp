@@ -298,9 +298,9 @@ mercer_status mercer_predict(const mercer_predictor* predictor, const double* x,
     fill(out->sd_latent, rows, gaussian ? found.noise_free_sd : first_column(found.latent_sd));
     fill(out->sd_obs, rows, found.sd_obs);
     fill(out->error_bound, rows,
-         gaussian                       ? found.mean_error_bound
-         : machine.certificate.rigorous ? first_column(found.error_bound)
-                                        : Vector());
+         !machine.certificate.rigorous ? Vector()
+         : gaussian                    ? found.mean_error_bound
+                                       : first_column(found.error_bound));
     return MERCER_OK;
   });
 }

@@ -8,7 +8,9 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/core/version.hpp"
 #include "mercer/inference/inference.hpp"
+#include "mercer/models/approximation_check.hpp"
 #include "mercer/models/model_parts.hpp"
+#include "mercer/models/sparse_file.hpp"
 #include "mercer/models/task.hpp"
 #include "mercer/training/training.hpp"
 
@@ -17,10 +19,12 @@ namespace {
 
 // What a checkpoint must have been made from to be resumed: data and everything that steers.
 std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options, const Plan& plan) {
-  const std::string text =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint, identity_text(options),
-                  plan.train_method, plan.train_rows, plan.start_rows, plan.factorable_rows,
-                  identity_of(plan.train_system));
+  const auto& points = plan.sparse.points;
+  const std::string text = fmt::format(
+      "{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint, identity_text(options),
+      plan.train_method, plan.train_rows, plan.start_rows, plan.factorable_rows,
+      identity_of(plan.train_system),
+      fingerprint(points.data(), static_cast<std::size_t>(points.size()) * sizeof(double)));
   return fingerprint(text.data(), text.size());
 }
 
@@ -36,8 +40,9 @@ nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
           {"train_rows", result.plan.train_rows},
           {"steps", result.training.steps},
           {"bounds_hit", result.training.bounds_hit},
-          {"solver", result.plan.system.solver},
-          {"preconditioner", result.plan.system.preconditioner},
+          {"inference", result.plan.inference},
+          {"solver", result.plan.approximate ? "none" : result.plan.system.solver},
+          {"preconditioner", result.plan.approximate ? "none" : result.plan.system.preconditioner},
           {"newton_steps", result.newton_steps},
           {"jitter", result.jitter},
           {"stop", std::string(to_string(result.solve.stop))},
@@ -65,18 +70,31 @@ KernelMachine machine(const data::Dataset& data, const FitOptions& options, cons
     estimate = task.scaling.unscale_width(*estimate);
   model.method = options.method;
   model.mean_only = options.mean_only;
+  if (posterior.sparse) {
+    model.method = planning::without_base(options.method);
+    model.certificate.rigorous = false;
+    model.certificate.mean_error_estimate.reset();
+    model.functions = latent_functions(*posterior.sparse);
+    model.certificate.residual = Vector::Zero(model.num_functions());
+    model.sparse_rows = task.rows.size();
+    model.x = posterior.sparse->x.rows() > 0 ? posterior.sparse->x : posterior.sparse->base;
+    model.sparse = std::move(posterior.sparse);
+  }
   return model;
 }
 
 Plan plan_task(const Task& task, const FitOptions& options) {
-  return planning::plan_fit(task.start, task.system_noise, task.rows, options.method,
-                            options.train);
+  return planning::plan_fit(task.start, task.system_noise, task.rows, options.method, options.train,
+                            task.approximation);
 }
 
 std::unique_ptr<inference::Inference> posterior_method(const Task& task, const FitOptions& options,
                                                        const Plan& plan) {
   return inference::make(plan.inference, task.start,
-                         {.rows = task.rows, .system = plan.system, .seed = options.method.seed});
+                         {.rows = task.rows,
+                          .system = plan.system,
+                          .seed = options.method.seed,
+                          .sparse = plan.sparse});
 }
 
 // Negative when there is no estimate.
@@ -92,8 +110,8 @@ Scores score(KernelMachine model, const Validation& validation) {
   PredictOptions options;
   // Neighbours know nothing of functions that are coupled: those are scored at their mode.
   const bool at_mode = model.mean_only || model.coupled();
-  options.variance.method = at_mode ? "none" : "vecchia";
-  if (!at_mode) options.variance.check_rows = 0;
+  if (!model.sparse) options.variance.method = at_mode ? "none" : "vecchia";
+  if (!at_mode && !model.sparse) options.variance.check_rows = 0;
   const Predictor predictor(std::move(model), options);
   PredictionScores scores(predictor);
   scores.add(predictor.predict(validation.inputs, {}, validation.noise), validation.target,
@@ -101,17 +119,82 @@ Scores score(KernelMachine model, const Validation& validation) {
   return scores.scores();
 }
 
+// The base points that a step of learning had; where there are none yet, or those of other rows,
+// the ones of its values.
+void use_base_of(const inference::Inference* learning, const inference::Problem& here,
+                 bool same_rows, inference::Inference& method) {
+  if (learning != nullptr && same_rows)
+    method.load(learning->save(), here);
+  else
+    method.renew(here);
+}
+
+// One fit.
+struct Run {
+  const Task& task;
+  const data::Dataset& data;
+  const FitOptions& options;
+  const Validation* validation;
+  std::unique_ptr<inference::Inference> method;  // of the posterior
+  FitResult& result;
+
+  const Plan& plan() const { return result.plan; }
+};
+
 // Tells the validation of every step: the posterior at its values, scored.
-training::StepObserver watcher(const data::Dataset& data, const FitOptions& options,
-                               const Task& task, inference::Inference& method,
-                               const Validation* validation) {
-  if (validation == nullptr) return {};
-  return [&, validation](const inference::Problem& here, int step, double seconds) {
-    const double tolerance = std::max(options.method.tolerance, kWatchingTolerance);
-    auto model = machine(data, options, task, here, method.posterior(here, {tolerance}, {}));
-    model.x = task.rows.x;
-    validation->on_step({step, seconds, score(std::move(model), *validation)});
+training::StepObserver watcher(Run& run) {
+  if (run.validation == nullptr) return {};
+  return [&run](const training::StepReached& reached) {
+    const auto& here = reached.problem;
+    const double tolerance = std::max(run.options.method.tolerance, kWatchingTolerance);
+    if (run.plan().approximate)
+      use_base_of(reached.approximation, here, run.plan().train_rows == run.task.rows.size(),
+                  *run.method);
+    auto model = machine(run.data, run.options, run.task, here,
+                         run.method->posterior(here, {tolerance}, {}));
+    if (!model.sparse) model.x = run.task.rows.x;
+    run.validation->on_step(
+        {reached.step, reached.seconds, score(std::move(model), *run.validation)});
   };
+}
+
+// Learns, and leaves the method ready for the posterior at what was learned.
+inference::Problem learn(Run& run, const ProgressCallback& progress) {
+  const auto& plan = run.plan();
+  const auto on_step = watcher(run);
+  auto learned = training::train(
+      run.task.start, run.task.rows,
+      {plan.train_method, plan.train_rows, plan.train_levels, plan.solve_levels, plan.train_budget,
+       plan.factorable_rows, plan.train_system, plan.approximate ? plan.inference : std::string(),
+       plan.sparse, plan.moves_base},
+      {run.options.train, run.options.method.seed, run_identity(run.data, run.options, plan),
+       progress, on_step});
+  run.result.training = std::move(learned.report);
+  run.result.likelihood = std::move(learned.likelihood);
+  if (planning::plan_again(learned.problem, run.task.rows, run.options.method, run.result.plan))
+    run.method = posterior_method(run.task, run.options, plan);
+  run.method->start_from(learned.warm_start);
+  if (!learned.approximation.empty()) run.method->load(learned.approximation, learned.problem);
+  return std::move(learned.problem);
+}
+
+void add_posterior(Run& run, const inference::Problem& problem, inference::Posterior posterior) {
+  auto& result = run.result;
+  result.solve = std::move(posterior.solve);
+  result.newton_steps = posterior.newton_steps;
+  result.newton_decrement = posterior.newton_decrement;
+  result.halvings = posterior.halvings;
+  result.jitter = posterior.jitter;
+  result.preconditioner = std::move(posterior.preconditioner);
+  result.build_seconds = posterior.build_seconds;
+  result.model = machine(run.data, run.options, run.task, problem, std::move(posterior));
+}
+
+// The gradient of an approximate evidence, which its posterior does not have.
+void add_gradient(Run& run, const inference::Problem& problem) {
+  if (!run.plan().approximate || !run.options.gradient || run.result.likelihood.gradient.size() > 0)
+    return;
+  run.result.likelihood.gradient = run.method->evaluate(problem, {}).gradient;
 }
 
 FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options,
@@ -122,36 +205,24 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
   result.plan = plan_task(task, options);
   result.warnings = task.warnings;
   result.merged_rows = task.merged_rows;
-  const auto& plan = result.plan;
-  auto method = posterior_method(task, options, plan);
+  Run run{task, data, options, validation, posterior_method(task, options, result.plan), result};
   auto problem = task.start;
-  const double solve_seconds = planned_solve_seconds(plan);
+  const double solve_seconds = planned_solve_seconds(result.plan);
   bool learned_all = false;
   const ProgressCallback progress = !call.progress() ? ProgressCallback() : [&](Progress now) {
     now.seconds_after = solve_seconds;
     now.learned = now.learned || learned_all;
     return call.progress()(now);
   };
-  if (plan.trains) {
-    const auto on_step = watcher(data, options, task, *method, validation);
-    auto learned = training::train(
-        task.start, task.rows,
-        {plan.train_method, plan.train_rows, plan.train_levels, plan.solve_levels,
-         plan.train_budget, plan.factorable_rows, plan.train_system},
-        {options.train, options.method.seed, run_identity(data, options, plan), progress, on_step});
+  if (result.plan.trains) {
+    problem = learn(run, progress);
     learned_all = true;
-    problem = std::move(learned.problem);
-    result.training = std::move(learned.report);
-    result.likelihood = std::move(learned.likelihood);
-    if (planning::plan_again(problem, task.rows, options.method, result.plan))
-      method = posterior_method(task, options, plan);
-    method->start_from(learned.warm_start);
     // A wish to stop learning ends with it: from here on it is about the model.
     if (progress && progress({"solve", -1, "with what was learned"}) == Action::stop)
       throw Interrupted("interrupted before the solve");
   }
   const bool with_evidence = options.evidence && !result.likelihood.known;
-  auto posterior = method->posterior(
+  auto posterior = run.method->posterior(
       problem, {options.method.tolerance, with_evidence, options.gradient, options.method.accuracy},
       progress);
   if (with_evidence) result.likelihood = std::move(posterior.evidence);
@@ -159,15 +230,15 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
     result.likelihood.method = "none";
     result.likelihood.reason = "it was not asked for";
   }
-  result.solve = std::move(posterior.solve);
-  result.newton_steps = posterior.newton_steps;
-  result.newton_decrement = posterior.newton_decrement;
-  result.halvings = posterior.halvings;
-  result.jitter = posterior.jitter;
-  result.preconditioner = std::move(posterior.preconditioner);
-  result.build_seconds = posterior.build_seconds;
-  result.model = machine(data, options, task, problem, std::move(posterior));
-  result.model.x = std::move(task.rows.x);
+  add_gradient(run, problem);
+  add_posterior(run, problem, std::move(posterior));
+  if (!result.model.sparse) result.model.x = std::move(task.rows.x);
+  if (options.approximation.check_rows) {
+    auto measured = measure_approximation(result.model, data, options,
+                                          *options.approximation.check_rows, progress);
+    result.model.check = measured.check;
+    for (auto& warning : measured.warnings) result.warnings.push_back(std::move(warning));
+  }
   result.model.record = fit_record(data, options, result).dump();
   result.seconds = timer.seconds();
   return result;
@@ -183,6 +254,7 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
 FitResult refit(const KernelMachine& learned, const data::Dataset& data, FitOptions options,
                 const ProgressCallback& progress) {
   options.train.train = "none";
+  options.approximation.optimize_base = false;  // base points are chosen, not learned
   return fit_to(make_task(data, options, &learned), data, options, progress, nullptr);
 }
 

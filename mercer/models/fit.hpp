@@ -20,6 +20,7 @@ namespace mercer::models {
 struct FitOptions {
   MethodOptions method;
   TrainOptions train;
+  ApproximationOptions approximation;  // none asked for: the exact posterior
   bool standardize = true;
   bool merge = true;       // rows with the same inputs become one, exactly (merging.hpp)
   bool mean_only = false;  // kernel ridge or logistic regression: no uncertainty of f
@@ -39,6 +40,7 @@ template <class Visitor>
 void visit_fields(FitOptions& o, Visitor&& field) {
   visit_fields(o.method, field);
   visit_fields(o.train, field);
+  visit_fields(o.approximation, field);
   field(
       {"merge", "", "merge rows with the same inputs into one, which changes nothing but the time"},
       o.merge, Any{});

@@ -7,6 +7,7 @@
 
 #include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/inference/inference.hpp"
 #include "mercer/inference/laplace/coupled_query.hpp"
@@ -382,6 +383,9 @@ inference::CheckedVariances IndependentQuery::check_variances(
 
 namespace {
 
+// Rows of an approximate prediction that the memory of its plan is for.
+constexpr Index kApproximateBlock = 1000;
+
 // W^-1 of all functions and rows.
 double mean_noise(const KernelMachine& model) {
   double curvature = 0;
@@ -427,9 +431,49 @@ PlannedQuery coupled_query(const KernelMachine& model, const PredictOptions& opt
           std::move(plan)};
 }
 
+// An approximation finds means and variances in one way, from its own factors.
+PlannedQuery approximate_query(const KernelMachine& model, const PredictOptions& options) {
+  const auto& variance = options.variance;
+  const auto& name = model.sparse->method;
+  if (variance.method != "auto" && variance.method != "none")
+    throw InvalidArgument(fmt::format(
+        "`variance={}` is of the exact posterior; this model is {}, an approximation that has its "
+        "own variances: leave `variance` out, or give none",
+        variance.method, name));
+  if (options.solver != "auto" || options.tolerance)
+    throw InvalidArgument(
+        fmt::format("this model is {}, an approximation whose predictions solve no system; leave "
+                    "`solver` and `tolerance` out",
+                    name));
+  if (variance.joint_samples > 0)
+    if (const auto why = inference::sparse_draws_refusal(model.problem, *model.sparse);
+        !why.empty())
+      throw InvalidArgument(why);
+  Plan plan;
+  plan.n = model.num_rows();
+  plan.d = model.x.cols();
+  plan.inference = name;
+  plan.approximate = true;
+  plan.solves = false;
+  plan.variance = variance.method == "none" ? "none" : name;
+  plan.base_bytes = planning::base_bytes(model.x.rows(), model.x.cols());
+  const auto cost = inference::sparse_query_cost(*model.sparse, kApproximateBlock);
+  plan.peak_bytes = plan.base_bytes + cost.bytes;
+  plan.budget_bytes = planning::memory_budget(prediction_method(model, options), plan.base_bytes);
+  if (plan.peak_bytes > plan.budget_bytes)
+    throw DoesNotFit(fmt::format("predicting needs {}, more than the {} there are",
+                                 format_bytes(plan.peak_bytes), format_bytes(plan.budget_bytes)));
+  return {inference::sparse_query(model.problem, *model.sparse,
+                                  {.variance = variance.method != "none",
+                                   .draws = variance.joint_samples,
+                                   .seed = model.method.seed}),
+          std::move(plan)};
+}
+
 }  // namespace
 
 PlannedQuery make_query(const KernelMachine& model, const PredictOptions& options) {
+  if (model.sparse) return approximate_query(model, options);
   if (model.coupled()) return coupled_query(model, options);
   auto query = std::make_unique<IndependentQuery>(model, options);
   Plan plan = query->plan();

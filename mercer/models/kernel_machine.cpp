@@ -1,4 +1,5 @@
-// A model as an array file of format version 5: see array_file.hpp for the container.
+// A model as an array file of format version 5, or 6 with an approximation: see array_file.hpp for
+// the container.
 #include "mercer/models/kernel_machine.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "mercer/models/input_names.hpp"
 #include "mercer/models/legacy_file.hpp"
 #include "mercer/models/model_parts.hpp"
+#include "mercer/models/sparse_file.hpp"
 
 namespace mercer::models {
 namespace {
@@ -164,11 +166,14 @@ KernelMachine model_from_file(data::ArrayFile file) {
       header.at("task") != task_of(model) || (!levels.empty() && levels != model.classes.labels))
     throw ModelFileError("its task, its likelihood and its classes do not agree");
   model.x = take(file, "inputs", n, d);
-  read_functions(file, model);
+  if (header.contains("approximation"))
+    read_sparse(file, model);
+  else
+    read_functions(file, model);
   model.certificate = certificate_from(header.at("certificate"));
-  model.certificate.rigorous =
-      model.problem.gaussian() ||
-      (model.problem.likelihood->log_concave() && model.problem.mean == inference::MeanKind::zero);
+  model.certificate.rigorous = !model.sparse && (model.problem.gaussian() ||
+                                                 (model.problem.likelihood->log_concave() &&
+                                                  model.problem.mean == inference::MeanKind::zero));
   model.certificate.residual = take(file, "residual", model.num_functions(), 1).col(0);
   if (!(model.certificate.residual.minCoeff() >= 0)) throw ModelFileError("a residual is negative");
   model.mean_only = header.at("mean_only").get<bool>();
@@ -222,16 +227,17 @@ linalg::Diagonal KernelMachine::noise(Index c) const {
 }
 
 std::string KernelMachine::method_name() const {
+  if (sparse) return sparse->method;
   if (!mean_only) return "gp";
   return problem.gaussian() ? "krr" : "klr";
 }
 
 void KernelMachine::save(const std::string& path) const {
   data::ArrayFile file;
-  file.version = kModelVersion;
+  file.version = sparse ? kModelVersion : kExactModelVersion;
   file.header = {
       {"kind", "model"},
-      {"format", kModelVersion},
+      {"format", file.version},
       {"mercer", version()},
       {"task", task_of(*this)},
       {"n", x.rows()},
@@ -250,7 +256,10 @@ void KernelMachine::save(const std::string& path) const {
   file.arrays["log_parameters"] = problem.log_parameters();
   file.arrays["inputs"] = x;
   file.arrays["residual"] = certificate.residual;
-  write_functions(*this, file);
+  if (sparse)
+    write_sparse(*this, file);
+  else
+    write_functions(*this, file);
   write_array_file(path, file);
 }
 

@@ -3,6 +3,7 @@
 // holds, and all that predictions need.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,17 @@ struct ArrayFile;  // array_file.hpp
 MERCER_API_BEGIN
 namespace mercer::models {
 
+/// How far an approximation is from the exact posterior at the same hyperparameters, measured at
+/// random training rows. In units of the (learned) target; `kl` in nats.
+struct ApproximationCheck {
+  Index rows = 0;                     // 0: not measured
+  double mean_rms = 0, mean_max = 0;  // of the latent mean
+  double sd_rms = 0, sd_max = 0;      // of the latent standard deviation
+  /// Mean over the rows of KL(exact || approximate): of the distributions of y with Gaussian noise,
+  /// of f with another likelihood.
+  double kl = 0;
+};
+
 struct KernelMachine {
   data::Schema schema;
   data::Scaling scaling;  // of the target only when the likelihood allows it
@@ -32,6 +44,12 @@ struct KernelMachine {
   /// How it came about, as a JSON object: options, training, likelihood, data hash.
   std::string record = "{}";
   bool mean_only = false;  // kernel ridge or kernel logistic regression: no uncertainty of f
+  /// An approximation: what predictions are made from; null: the exact posterior, or Laplace's.
+  /// `x` then holds what it keeps of the inputs: the training rows where it needs them, else its
+  /// base points; and `functions` has coefficients of the mean but no noise.
+  std::shared_ptr<const inference::SparsePosterior> sparse = {};
+  Index sparse_rows = 0;  // rows that an approximation was learned from, after merging
+  ApproximationCheck check = {};
 
   bool classifies() const { return classes.count() > 0; }
   /// True: the likelihood couples the latent functions (softmax), so that they are not independent.
@@ -43,7 +61,9 @@ struct KernelMachine {
   /// D of H = K + D of a latent function: the noise, or W^-1 with W raised to what still counts.
   /// Coupled functions have no D.
   linalg::Diagonal noise(Index c = 0) const;
-  /// "krr", "klr" or "gp".
+  /// Rows that it was learned from, after merging.
+  Index num_rows() const { return sparse ? sparse_rows : x.rows(); }
+  /// "krr", "klr", "gp", or the name of the approximation.
   std::string method_name() const;
 
   void save(const std::string& path) const;

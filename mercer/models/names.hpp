@@ -13,6 +13,7 @@ namespace mercer::models {
 using inference::Certificate;
 using inference::LatentFunction;
 using inference::LikelihoodValue;
+using planning::ApproximationOptions;
 using planning::MethodOptions;
 using planning::Plan;
 using planning::PlanFor;

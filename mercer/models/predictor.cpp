@@ -92,7 +92,10 @@ struct Predictor::Impl {
   }
 
   bool with_variance() const { return plan.variance != "none"; }
-  bool approximate() const { return with_variance() && plan.variance != "exact"; }
+  /// Approximate variances of an exact posterior: their error is measured.
+  bool approximate() const {
+    return with_variance() && plan.variance != "exact" && !plan.approximate;
+  }
 
   /// Rows of raw inputs on the scale of the model.
   inference::QueryBlock block(ConstMatrixView inputs) const;
@@ -142,6 +145,7 @@ void Predictor::Impl::add_moments(const inference::Moments& f, Predictions& out)
   out.samples = f.deviations;
   if (with_variance()) out.latent_sd = f.variance.cwiseSqrt();
   out.sd_error_bound = f.sd_error_bound;
+  if (plan.approximate && with_variance()) out.sd_error_bound.reset();
   out.clamped_variances = f.clamped;
   out.matvecs = f.matvecs;
 }

@@ -167,14 +167,32 @@ Task likelihood_task(const data::Dataset& data, const FitOptions& options,
   return task;
 }
 
+// Base points of the user are inputs like those of the data.
+void scale_base(const data::Dataset& data, Task& task) {
+  auto& points = task.approximation.points;
+  if (points.size() == 0) return;
+  if (points.cols() != data.dimension())
+    throw DimensionMismatch("base points: columns", points.cols(), "inputs of the data",
+                            data.dimension());
+  if (points.rows() < 2)
+    throw InvalidArgument(
+        "the file that `base` names has one row; an approximation on one base point is a constant: "
+        "give at least two");
+  task.scaling.scale_inputs(points);
+  inference::check_base(points, points.cols());
+}
+
 }  // namespace
 
 Task make_task(const data::Dataset& data, const FitOptions& options, const KernelMachine* learned) {
   auto likelihood = likelihoods::make(options.likelihood);
   check_request(data, options, *likelihood);
-  return likelihood->gaussian_noise()
-             ? gaussian_task(data, options, learned)
-             : likelihood_task(data, options, std::move(likelihood), learned);
+  auto task = likelihood->gaussian_noise()
+                  ? gaussian_task(data, options, learned)
+                  : likelihood_task(data, options, std::move(likelihood), learned);
+  task.approximation = options.approximation;
+  scale_base(data, task);
+  return task;
 }
 
 }  // namespace mercer::models

@@ -11,6 +11,7 @@ struct Task {
   inference::Problem start{kernels::Kernel::parse("constant", 1), 1.0};
   double system_noise = 1;  // for the plan: the noise of K + D, or a typical entry of W^-1
   Index merged_rows = 0;    // rows that went into others with the same inputs
+  ApproximationOptions approximation;  // of the options; its points on the scale of the model
   std::vector<std::string> warnings;
 };
 

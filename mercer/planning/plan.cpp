@@ -8,6 +8,7 @@
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/inference.hpp"
 #include "mercer/krylov/registry.hpp"
+#include "mercer/planning/approximation_plan.hpp"
 #include "mercer/planning/system_plan.hpp"
 #include "mercer/planning/training_plan.hpp"
 #include "mercer/planning/variance_plan.hpp"
@@ -123,8 +124,15 @@ Plan plan_coupled_query(const inference::Problem& problem, double noise, ConstMa
 }
 
 Plan plan_fit(const inference::Problem& problem, double noise, const inference::Observations& rows,
-              const MethodOptions& method, const TrainOptions& train) {
+              const MethodOptions& method, const TrainOptions& train,
+              const ApproximationOptions& approximation) {
   check(train);
+  check(approximation, method);
+  if (approximation.asked()) {
+    Plan plan = begin_plan(problem.kernel, rows.x, without_base(method));
+    plan_approximation(problem, noise, rows, method, train, approximation, plan);
+    return plan;
+  }
   Plan plan = begin_plan(problem.kernel, rows.x, method);
   // One vector of each function more where a mode is searched for.
   const auto system = posterior_system(problem, noise, rows, problem.gaussian() ? 0 : 1);
@@ -133,12 +141,13 @@ Plan plan_fit(const inference::Problem& problem, double noise, const inference::
   plan_system(system, method, plan);
   // Refuses a solver that this model cannot have.
   plan.inference = inference::posterior_method(problem, rows, plan.system.solver);
+  list_approximations(problem, rows, train, plan);
   return plan;
 }
 
 bool plan_again(const inference::Problem& learned, const inference::Observations& rows,
                 const MethodOptions& method, Plan& plan) {
-  if (!learned.gaussian()) return false;
+  if (!learned.gaussian() || plan.approximate) return false;
   const double noise = rows.noise.at(learned.noise()).harmonic_mean();
   const auto best = choose(posterior_system(learned, noise, rows, 0), method, plan);
   const auto chosen = [&](const PlanRow& row) { return row.stage == "solve" && row.chosen; };

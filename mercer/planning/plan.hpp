@@ -9,8 +9,10 @@
 
 #include "mercer/inference/observations.hpp"
 #include "mercer/inference/problem.hpp"
+#include "mercer/inference/sparse/sparse_setup.hpp"
 #include "mercer/inference/speeds.hpp"
 #include "mercer/kernels/kernel.hpp"
+#include "mercer/planning/approximation_options.hpp"
 #include "mercer/planning/options.hpp"
 
 MERCER_API_BEGIN
@@ -20,7 +22,8 @@ namespace mercer::planning {
 inference::Speeds calibrate(const kernels::Kernel& kernel, ConstMatrixView x);
 
 struct PlanRow {
-  std::string stage;         // "train", "solve" or "predict"
+  /// "train", "solve", "predict", or "instead": an approximation that `method` may name.
+  std::string stage;
   std::string method;        // "cholesky", "cg tiled mixed, nystrom", ...
   double bytes = 0;          // beyond what is already in memory
   double build_seconds = 0;  // of these, to factor or to build the preconditioner
@@ -53,7 +56,10 @@ struct Plan {
   Index factorable_rows = 0;             // levels of so many rows may be factored while learning
   inference::SystemChoice train_system;  // of the solves while learning
   inference::SystemChoice system;
-  std::string inference;  // a fit: the method of the inference registry that finds the posterior
+  std::string inference;     // a fit: the method of the inference registry that finds the posterior
+  bool approximate = false;  // that method is an approximation of the exact posterior
+  inference::SparseSetup sparse;  // of it
+  bool moves_base = false;        // its base points are optimised with the hyperparameters
 
   // Predictions only.
   std::string variance = "none";  // what `auto` has become: exact, vecchia, samples or none
@@ -91,9 +97,12 @@ Plan plan_coupled_query(const inference::Problem& problem, double noise, ConstMa
                         Index functions, MethodOptions method, const VarianceOptions& variance);
 
 /// The plan of a fit: the system of its posterior and how hyperparameters are learned. `noise` is
-/// the noise variance of H = K + D; with another likelihood, a typical entry of W^-1.
+/// the noise variance of H = K + D; with another likelihood, a typical entry of W^-1. With an
+/// approximation, whose `points` are on the scale of the rows, the plan is that of its evidence and
+/// its posterior; without, every approximation is a row of the plan that is not chosen.
 Plan plan_fit(const inference::Problem& problem, double noise, const inference::Observations& rows,
-              const MethodOptions& method, const TrainOptions& train);
+              const MethodOptions& method, const TrainOptions& train,
+              const ApproximationOptions& approximation = {});
 
 /// The system of the posterior chosen again, with what was learned: at another noise and signal
 /// variance another solver may be the quickest. Changes system, inference, the rows of the solve

@@ -454,4 +454,15 @@ void plan_training(const inference::Problem& problem, double noise,
   plan.rows.insert(plan.rows.begin(), table.begin(), table.end());
 }
 
+StartLevels plan_start(const inference::Problem& problem, double noise,
+                       const inference::Observations& rows, const MethodOptions& method,
+                       const TrainOptions& train, Index learned_rows, const Plan& plan) {
+  const auto p = learning_of(problem, noise, rows, method, train, plan);
+  StartLevels out;
+  out.levels = levels_to(p, rows_before_solves(p, learned_rows));
+  out.seconds = seconds_of(p, out.levels);
+  if (!out.levels.empty()) out.bytes = p.cost(p.exact(), out.levels.back()).bytes;
+  return out;
+}
+
 }  // namespace mercer::planning

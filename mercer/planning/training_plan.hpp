@@ -13,4 +13,13 @@ void plan_training(const inference::Problem& problem, double noise,
                    const inference::Observations& rows, const MethodOptions& method,
                    const TrainOptions& train, double bytes_after, Plan& plan);
 
+/// The exact searches that an approximation begins with, on few of its rows.
+struct StartLevels {
+  std::vector<Index> levels;  // rows of each, in order; empty: none
+  double seconds = 0, bytes = 0;
+};
+StartLevels plan_start(const inference::Problem& problem, double noise,
+                       const inference::Observations& rows, const MethodOptions& method,
+                       const TrainOptions& train, Index learned_rows, const Plan& plan);
+
 }  // namespace mercer::planning

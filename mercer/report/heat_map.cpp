@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/report/svg_text.hpp"
 
 namespace mercer::report {
 namespace {
@@ -13,23 +14,6 @@ namespace {
 constexpr int cell_width = 58, cell_height = 30;
 constexpr int left = 74, above = 26, below = 44, gap = 26;
 constexpr int head = 70, foot = 66, margin = 16;
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 struct Colour {
   double r, g, b;
@@ -56,10 +40,6 @@ const char* ink(const Colour& c) {
   return 0.299 * c.r + 0.587 * c.g + 0.114 * c.b > 140 ? "#111" : "#fff";
 }
 
-std::string text(double x, double y, const std::string& what, const std::string& style) {
-  return fmt::format("<text x=\"{:g}\" y=\"{:g}\" {}>{}</text>\n", x, y, style, escaped(what));
-}
-
 class Drawing {
  public:
   explicit Drawing(const HeatMap& map) : map_(map) {
@@ -80,8 +60,8 @@ class Drawing {
         "{1}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n"
         "<rect width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n",
         width_, height_);
-    out_ += text(margin, 28, map_.title, "font-size=\"18\" font-weight=\"bold\"");
-    out_ += text(margin, 48, map_.subtitle, "fill=\"#444\"");
+    out_ += svg_text(margin, 28, map_.title, "font-size=\"18\" font-weight=\"bold\"");
+    out_ += svg_text(margin, 48, map_.subtitle, "fill=\"#444\"");
     for (std::size_t p = 0; p < map_.panels.size(); ++p) {
       const auto at = static_cast<int>(p);
       panel(map_.panels[p], margin + (at % across_) * (panel_width_ + gap),
@@ -93,7 +73,7 @@ class Drawing {
 
  private:
   void panel(const HeatMapPanel& panel, int x, int y) {
-    out_ += text(x + left, y + 16, panel.title, "font-size=\"14\" font-weight=\"bold\"");
+    out_ += svg_text(x + left, y + 16, panel.title, "font-size=\"14\" font-weight=\"bold\"");
     double least = HUGE_VAL, most = -HUGE_VAL;
     for (const auto& row : panel.cells)
       for (const auto& cell : row)
@@ -103,7 +83,7 @@ class Drawing {
         }
     for (std::size_t i = 0; i < map_.rows.size(); ++i) {
       const double top = y + above + static_cast<double>(i) * cell_height;
-      out_ += text(x + left - 8, top + 19, map_.rows[i], "text-anchor=\"end\"");
+      out_ += svg_text(x + left - 8, top + 19, map_.rows[i], "text-anchor=\"end\"");
       for (std::size_t j = 0; j < map_.columns.size(); ++j) {
         const auto& cell = panel.cells[i][j];
         Colour colour{238, 238, 238};
@@ -116,22 +96,22 @@ class Drawing {
             "<rect x=\"{:g}\" y=\"{:g}\" width=\"{}\" height=\"{}\" fill=\"{}\" "
             "stroke=\"#999\" stroke-width=\"0.5\"/>\n",
             from, top, cell_width, cell_height, hex(colour));
-        out_ += text(from + cell_width / 2.0, top + 19, cell.text,
-                     fmt::format("text-anchor=\"middle\" fill=\"{}\"", ink(colour)));
+        out_ += svg_text(from + cell_width / 2.0, top + 19, cell.text,
+                         fmt::format("text-anchor=\"middle\" fill=\"{}\"", ink(colour)));
       }
     }
     const double bottom = y + above + static_cast<double>(map_.rows.size()) * cell_height;
     for (std::size_t j = 0; j < map_.columns.size(); ++j)
-      out_ += text(x + left + (static_cast<double>(j) + 0.5) * cell_width, bottom + 16,
-                   map_.columns[j], "text-anchor=\"middle\"");
+      out_ += svg_text(x + left + (static_cast<double>(j) + 0.5) * cell_width, bottom + 16,
+                       map_.columns[j], "text-anchor=\"middle\"");
     const double middle = static_cast<double>(map_.columns.size()) * cell_width / 2.0;
-    out_ += text(x + left + middle, bottom + 34, map_.column_title,
-                 "text-anchor=\"middle\" fill=\"#444\"");
+    out_ += svg_text(x + left + middle, bottom + 34, map_.column_title,
+                     "text-anchor=\"middle\" fill=\"#444\"");
     const double centre = y + above + static_cast<double>(map_.rows.size()) * cell_height / 2.0;
-    out_ +=
-        text(x + 12, centre, map_.row_title,
-             fmt::format("text-anchor=\"middle\" fill=\"#444\" transform=\"rotate(-90 {} {:g})\"",
-                         x + 12, centre));
+    out_ += svg_text(
+        x + 12, centre, map_.row_title,
+        fmt::format("text-anchor=\"middle\" fill=\"#444\" transform=\"rotate(-90 {} {:g})\"",
+                    x + 12, centre));
   }
 
   void legend() {
@@ -144,9 +124,9 @@ class Drawing {
                           x + i * step, y, step, hex(diverging(value, map_.range)));
     }
     for (const double t : {-1.0, -0.5, 0.0, 0.5, 1.0})
-      out_ += text(x + steps * step * (t + 1) / 2, y + 28, fmt::format("{:g}", t * map_.range),
-                   "text-anchor=\"middle\"");
-    out_ += text(x + steps * step + 20, y + 12, map_.legend, "fill=\"#444\"");
+      out_ += svg_text(x + steps * step * (t + 1) / 2, y + 28, fmt::format("{:g}", t * map_.range),
+                       "text-anchor=\"middle\"");
+    out_ += svg_text(x + steps * step + 20, y + 12, map_.legend, "fill=\"#444\"");
   }
 
   const HeatMap& map_;

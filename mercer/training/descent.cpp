@@ -97,6 +97,11 @@ Vector Descent::run(const Vector& start) {
   report.budget_spent = gradients_.over_budget();
   if (gradients_.rows().size() == search_.all().size())
     search_.warm = gradients_.method().warm_start();
+  if (!search_.choice().approximation.empty()) {
+    report.approximate_evaluations = static_cast<int>(report.gradients());
+    search_.finish_approximation(gradients_.method(), gradients_.rows());
+    search_.use(nullptr);
+  }
   return result.theta;
 }
 

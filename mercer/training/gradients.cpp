@@ -26,8 +26,13 @@ GradientsBySolves::GradientsBySolves(Search& search, Index rows)
     : search_(search),
       rows_(search.rows(rows)),
       problem_(search.problem_on(rows_)),
-      method_(inference::make(inference::evidence_method(problem_, inference::EvidenceBy::solves),
-                              problem_, search.setup(rows_))) {}
+      method_(
+          search.choice().approximation.empty()
+              ? inference::make(inference::evidence_method(problem_, inference::EvidenceBy::solves),
+                                problem_, search.setup(rows_))
+              : search.approximation(rows_, problem_, problem_.log_parameters())) {
+  if (!search.choice().approximation.empty()) search.use(method_.get());
+}
 
 double usual_products(double columns) {
   return kUsualIterations * columns + kPassProducts * (1 + kErrorPasses);

@@ -1,5 +1,6 @@
 // Gradients of the evidence by solves on the rows that are learned from, each with its line in the
-// report: what all trainers by solves ask for.
+// report: what all trainers by solves ask for. With an approximation they are those of its
+// evidence, which are exact.
 #pragma once
 
 #include "mercer/training/search.hpp"

@@ -53,6 +53,10 @@ struct TrainReport {
   Index raised_conditionals = 0;  // of the surrogate: not positive definite to rounding, mended
   int surrogate_evaluations = 0;
   std::int64_t matvecs = 0;
+  // Of an approximation only:
+  int approximate_evaluations = 0;  // of its evidence, those from the checkpoint included
+  int base_evaluations = 0;         // of these, with the base points moving
+  Index base_points = 0;
 
   Index gradients() const { return resumed_gradients + static_cast<Index>(history.size()); }
 };

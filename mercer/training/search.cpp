@@ -76,7 +76,8 @@ inference::InferenceSetup Search::setup(const Observations& rows) const {
           .probe_kind = options().probe_kind == "auto"
                             ? inference::Probes::control
                             : inference::probe_kind(options().probe_kind),
-          .seed = seed()};
+          .seed = seed(),
+          .sparse = choice_.sparse};
 }
 
 // Minus the log evidence per entry; answered from the checkpoint as far as that goes. What is
@@ -117,8 +118,16 @@ optim::MinimizeResult Search::climb(const Observations& rows, const Vector& star
   auto problem = problem_on(rows);
   const auto exact = inference::make(exact_method_, problem, setup(rows));
   exact->start_from(hint.warm);
+  auto result = climb(*exact, std::move(problem), rows, start, stage, hint);
+  climbed_ = exact->warm_start();
+  return result;
+}
+
+optim::MinimizeResult Search::climb(Inference& method, Problem problem, const Observations& rows,
+                                    const Vector& start, const std::string& stage,
+                                    const Hint& hint) {
   const double count = entries(rows);
-  const auto f = objective(*exact, problem, count);
+  const auto f = objective(method, problem, count);
   Vector best = start;
   double best_value = HUGE_VAL;
   // The first evaluation is that of the start, unless that is at a bound: then it is moved inside.
@@ -163,8 +172,27 @@ optim::MinimizeResult Search::climb(const Observations& rows, const Vector& star
   report.failed_evaluations += result.rejected_evaluations;
   report.stop = result.stop;
   if (result.stop == StopReason::interrupted) interrupted();
-  climbed_ = exact->warm_start();
   return result;
+}
+
+std::unique_ptr<Inference> Search::approximation(const Observations& rows, Problem problem,
+                                                 ConstVectorView theta) {
+  problem.set_log_parameters(theta);
+  auto with = setup(rows);
+  // Of a part of the rows there may be fewer than base points or blocks were asked for.
+  if (with.sparse.rank) with.sparse.rank = std::min(*with.sparse.rank, rows.size());
+  if (with.sparse.blocks) with.sparse.blocks = std::min(*with.sparse.blocks, rows.size());
+  auto method = inference::make(choice_.approximation, problem, with);
+  method->renew(problem);
+  // Its evidence is not that of the climbs before, so the best of those says nothing about it.
+  best_value_ = HUGE_VAL;
+  best_rows_ = 0;
+  return method;
+}
+
+void Search::finish_approximation(const Inference& approximation, const Observations& rows) {
+  report.base_points = approximation.base_points().rows();
+  if (rows.size() == all_.size()) approximation_state = approximation.save();
 }
 
 optim::MinimizeResult Search::evaluate(const Observations& rows, const Vector& theta) {
@@ -241,7 +269,7 @@ void Search::tell(ConstVectorView theta) {
   auto problem = start_;
   problem.set_log_parameters(theta);
   const Timer outside;
-  request_.on_step(problem, step, seconds());
+  request_.on_step({problem, step, seconds(), approximation_});
   outside_ += outside.seconds();
 }
 

@@ -53,6 +53,19 @@ class Search {
   /// Maximises the exact evidence of these rows by L-BFGS. Throws Interrupted.
   optim::MinimizeResult climb(const inference::Observations& rows, const Vector& start,
                               const std::string& stage, const Hint& hint = {});
+  /// The same of the evidence that this method has of these rows. `problem` is theirs.
+  optim::MinimizeResult climb(inference::Inference& method, inference::Problem problem,
+                              const inference::Observations& rows, const Vector& start,
+                              const std::string& stage, const Hint& hint = {});
+  /// The approximation of the choice on these rows, with base points chosen at theta.
+  std::unique_ptr<inference::Inference> approximation(const inference::Observations& rows,
+                                                      inference::Problem problem,
+                                                      ConstVectorView theta);
+  /// It is at work from here on: steps are told with its base points. Null: no longer.
+  void use(const inference::Inference* approximation) { approximation_ = approximation; }
+  /// What is kept of it at the end.
+  void finish_approximation(const inference::Inference& approximation,
+                            const inference::Observations& rows);
   /// Steps of a start on exact evidences, at most.
   int exact_steps() const;
   /// Minus the exact evidence of these rows per entry, and its gradient; an infinite value where
@@ -98,6 +111,7 @@ class Search {
 
   TrainReport report;
   inference::WarmStart warm;  // of the latent functions of all rows, where the trainer knows them
+  inference::State approximation_state;  // Learned::approximation
 
  private:
   optim::Objective objective(inference::Inference& inference, inference::Problem& problem,
@@ -130,6 +144,7 @@ class Search {
   int told_ = 0;
   double part_begin_ = 0, part_end_ = 1, fraction_ = -1;
   std::optional<Vector> learned_;
+  const inference::Inference* approximation_ = nullptr;
   // Of the best exact climb so far: minus the evidence per entry, and its rows.
   double best_value_ = HUGE_VAL;
   Index best_rows_ = 0;

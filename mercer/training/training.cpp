@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/training/base_points.hpp"
 #include "mercer/training/search.hpp"
 #include "mercer/training/starts.hpp"
 #include "mercer/training/surrogate.hpp"
@@ -18,6 +19,8 @@ constexpr Index kTrialRows = 3000;
 constexpr int kTrialSteps = 25;
 // Of the time of learning by solves, about, that climbs on few rows take before them.
 constexpr double kShareOfClimbs = 0.3;
+// Of the time of learning by an approximation, about, before its base points move.
+constexpr double kShareBeforeBase = 0.6;
 
 // What is best for few rows need not be for all: a start goes on for some steps on the Vecchia
 // likelihood of more rows, and is judged by what it reaches there. Returns its negative log.
@@ -115,15 +118,79 @@ Climbed climb_levels(Search& search, bool on_surrogate, double share) {
   return {best.theta, value_of(search, best, rows)};
 }
 
+// The base points climb with the hyperparameters, from where those alone have led.
+void move_base(Search& search, inference::Inference& method, const inference::Observations& rows,
+               optim::MinimizeResult& best) {
+  search.part(kShareBeforeBase, 1);
+  const auto moved = climb_base(search, method, best.theta);
+  const double entries = Search::entries(rows);
+  search.report.base_evaluations = moved.evaluations;
+  best.theta = moved.theta;
+  best.value = -moved.evidence / entries;
+  best.gradient = -moved.gradient / entries;
+}
+
+// L-BFGS on the evidence of an approximation, with base points that are chosen where the exact
+// climbs ended; then, where that is asked for, with the base points moving as well.
+Climbed climb_approximation(Search& search, const Vector& start) {
+  const auto rows = search.rows(search.choice().rows);
+  auto problem = search.problem_on(rows);
+  const auto method = search.approximation(rows, problem, start);
+  search.use(method.get());
+  const int before = search.report.evaluations;
+  auto& report = search.report;
+  // Stopped or not, what was learned is learned with these base points.
+  const auto finish = [&] {
+    report.approximate_evaluations = report.evaluations - before;
+    report.evaluations = before;
+    search.finish_approximation(*method, rows);
+    search.use(nullptr);
+  };
+  optim::MinimizeResult best;
+  try {
+    best = search.climb(*method, problem, rows, start, "learn (approximation)");
+    if (search.choice().moves_base && std::isfinite(best.value))
+      move_base(search, *method, rows, best);
+  } catch (const Interrupted&) {
+    finish();
+    throw;
+  }
+  if (!std::isfinite(best.value))
+    throw ToleranceNotReached(fmt::format(
+        "the evidence of {} is not a number in double precision where learning begins; begin with "
+        "more `noise`, or another `lengthscale` or `signal_variance`",
+        search.choice().approximation));
+  if (rows.size() == search.all().size())
+    search.remember(best.theta);  // told by its own step
+  else
+    search.reached(best.theta);
+  finish();
+  auto value = value_of(search, best, rows);
+  value.method = search.choice().approximation;
+  return {best.theta, std::move(value)};
+}
+
+// The trainers that an approximation has: L-BFGS on its evidence, and those that begin at the start
+// values with any gradient.
+void check_approximation(const TrainingChoice& choice, const TrainerInfo& trainer) {
+  if (choice.approximation.empty() || !trainer.by_solves || trainer.from_start_values) return;
+  throw InvalidArgument(
+      fmt::format("`train={}` does not climb the evidence of an approximation", trainer.name));
+}
+
 // Stopped in the middle, the values that were reached until then are kept.
 Climbed learn(Search& search, const TrainerInfo& trainer) {
   Climbed reached{search.box().inside(search.start().log_parameters()), {}};
   try {
     search.tell(reached.theta);
-    const double share = trainer.by_solves ? kShareOfClimbs : 1;
+    const bool approximates = !search.choice().approximation.empty();
+    const double share = trainer.by_solves || approximates ? kShareOfClimbs : 1;
     if (!search.choice().levels.empty())
       reached = climb_levels(search, trainer.on_surrogate, share);
-    if (trainer.by_solves) {
+    if (approximates && !trainer.by_solves) {
+      search.part(share, search.choice().moves_base ? kShareBeforeBase : 1);
+      reached = climb_approximation(search, reached.theta);
+    } else if (trainer.by_solves) {
       search.part(search.choice().levels.empty() ? 0 : share, 1);
       reached.theta = trainer.run(search, reached.theta);
       reached.likelihood = {};
@@ -146,6 +213,7 @@ Learned train(const inference::Problem& start, const inference::Observations& ro
               const TrainingChoice& choice, const LearnRequest& request) {
   const auto& trainer = trainers().find(choice.trainer);
   if (const auto why = trainer.refusal(start); !why.empty()) throw InvalidArgument(why);
+  check_approximation(choice, trainer);
   Search search(start, rows, choice, request);
   const auto reached = learn(search, trainer);
   search.finish();
@@ -155,7 +223,8 @@ Learned train(const inference::Problem& start, const inference::Observations& ro
   for (Index i = 0; i < reached.theta.size(); ++i)
     if (search.box().hit(i, reached.theta(i)) != 0)
       search.report.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
-  return {std::move(problem), std::move(search.report), reached.likelihood, std::move(search.warm)};
+  return {std::move(problem),     std::move(search.report), reached.likelihood,
+          std::move(search.warm), std::move(search.approximation_state)};
 }
 
 std::vector<std::string> train_names() {

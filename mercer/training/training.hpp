@@ -2,7 +2,9 @@
 //   1. Exact evidences, by factorisations: several starts on few rows, the best of them
 //      continued on more (the levels of the choice).
 //   2. The trainer of the choice on all rows that are learned from, by solves, where these are more
-//      than a factorisation is for.
+//      than a factorisation is for. With an approximation (the method of the choice) its own
+//      evidence takes the place of that: base points are chosen at the values of the first part and
+//      then kept, and L-BFGS, Adam or AdaGrad climb what they make of all rows.
 // Every exact evaluation goes through a replay log, and a trainer saves what its next step depends
 // on: a killed run resumes to the same bits.
 #pragma once
@@ -31,10 +33,21 @@ struct TrainingChoice {
   /// for: where solves fail, or take longer.
   Index factorable_rows = 0;
   inference::SystemChoice system = {};  // of the solves
+  /// An approximation of the inference registry whose evidence is climbed; empty: the exact one.
+  std::string approximation = {};
+  inference::SparseSetup sparse = {};  // of the approximation
+  bool moves_base = false;             // its base points are optimised too, after that
 };
 
-/// Told of the values that a step has reached and the seconds until then, without its own.
-using StepObserver = std::function<void(const inference::Problem&, int step, double seconds)>;
+/// Values that a step of learning has reached.
+struct StepReached {
+  const inference::Problem& problem;
+  int step = 0;
+  double seconds = 0;  // until then, without those of observers
+  /// The approximation at work, with its base points; null: none, or it has none yet.
+  const inference::Inference* approximation = nullptr;
+};
+using StepObserver = std::function<void(const StepReached&)>;
 
 struct LearnRequest {
   const TrainOptions& options;
@@ -49,6 +62,9 @@ struct Learned {
   TrainReport report;
   inference::LikelihoodValue likelihood;  // known when learning ended on all rows, exactly
   inference::WarmStart warm_start;        // of the latent functions of all rows; or empty
+  /// What an approximation keeps, its base points among it, when it learned from all rows: for
+  /// Inference::load of another on the same rows. Of fewer rows it is empty.
+  inference::State approximation = {};
 };
 
 /// Stopped by the progress callback or a StopScope, it returns the values that were reached until

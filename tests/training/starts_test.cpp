@@ -95,7 +95,7 @@ TEST(Starts, AreFewEvaluationsOfAllRows) {
   const auto w = make_world(450);
   Session run;
   int steps = 0;
-  run.on_step = [&](const inference::Problem&, int, double) { ++steps; };
+  run.on_step = [&](const StepReached&) { ++steps; };
   const auto learned = run(w);
   // The observer is told of steps on all rows only: those of random starts are on a part.
   EXPECT_LT(steps, learned.report.steps);

@@ -133,7 +133,8 @@ TEST_P(TrainerLaw, TellsEveryStepInOrder) {
   const auto w = make_world(GetParam().likelihood, 80);
   Session run;
   std::vector<int> told;
-  run.on_step = [&](const inference::Problem& at, int step, double seconds) {
+  run.on_step = [&](const StepReached& reached) {
+    const auto& [at, step, seconds, approximation] = reached;
     EXPECT_TRUE(at.log_parameters().allFinite());
     EXPECT_GE(seconds, 0);
     told.push_back(step);

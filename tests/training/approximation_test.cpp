@@ -1,0 +1,184 @@
+// Learning by the evidence of every approximation of the registry.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
+#include "mercer/training/search.hpp"
+#include "tests/testing/temporary_folder.hpp"
+
+namespace mercer::training {
+namespace approximation_test {
+
+struct World {
+  inference::Observations rows;
+  inference::Problem start{kernels::Kernel::parse("matern52", 2), 0.1};
+};
+
+World make_world(Index n) {
+  World w;
+  w.rows.x.resize(n, 2);
+  w.rows.y.resize(n, 1);
+  Rng rng(5, "approximations");
+  rng.fill_normal(w.rows.x);
+  for (Index i = 0; i < n; ++i)
+    w.rows.y(i, 0) = std::sin(2 * w.rows.x(i, 0)) + 0.4 * w.rows.x(i, 1) + 0.2 * rng.normal();
+  return w;
+}
+
+std::vector<std::string> names() {
+  const auto w = make_world(30);
+  std::vector<std::string> out;
+  for (const auto& entry : inference::methods())
+    if (entry.abilities.approximate && entry.refusal(w.start, w.rows).empty())
+      out.emplace_back(entry.name);
+  return out;
+}
+
+TrainingChoice choice_of(const std::string& name, Index n, Index rank = 15) {
+  TrainingChoice choice;
+  choice.trainer = exact_trainer().name;
+  choice.rows = n;
+  choice.levels = {n / 2};
+  choice.approximation = name;
+  const auto& can = inference::methods().find(name).abilities;
+  if (can.base) choice.sparse.rank = rank;
+  if (can.blocks) choice.sparse.blocks = 4;
+  return choice;
+}
+
+// A run whose progress callback says stop at the call of this number; 0: never.
+struct Session {
+  TrainOptions options;
+  ProgressCallback progress;
+  StepObserver on_step;
+  int calls = 0;
+
+  explicit Session(const std::string& checkpoint = "", int stop_at = 0) {
+    options.checkpoint = checkpoint;
+    options.restarts = 0;
+    progress = [this, stop_at](const Progress&) {
+      return ++calls == stop_at ? Action::stop : Action::proceed;
+    };
+  }
+  Learned operator()(const World& w, const TrainingChoice& choice) {
+    return train(w.start, w.rows, choice, {options, 4, 99, progress, on_step});
+  }
+};
+
+class ApproximationLaw : public ::testing::TestWithParam<std::string> {};
+
+// At the end the gradient of its own evidence, with the base points it kept, is nothing: L-BFGS
+// stops where five steps gained less than 1e-9 of the value per row, and near a maximum what is
+// left is of second order in the gradient.
+TEST_P(ApproximationLaw, EndsWhereItsEvidenceIsLargest) {
+  const auto w = make_world(120);
+  const auto choice = choice_of(GetParam(), 120);
+  const auto learned = Session()(w, choice);
+  EXPECT_GT(learned.report.approximate_evaluations, 2);
+  ASSERT_FALSE(learned.approximation.empty());
+  const auto method =
+      inference::make(GetParam(), w.start, {.rows = w.rows, .seed = 4, .sparse = choice.sparse});
+  method->load(learned.approximation, w.start);
+  const auto end = method->evaluate(learned.problem, {});
+  EXPECT_DOUBLE_EQ(end.value, learned.likelihood.value);
+  EXPECT_LT(end.gradient.norm(), 0.05);
+  EXPECT_EQ(learned.likelihood.method, GetParam());
+  EXPECT_EQ(learned.likelihood.rows, 120);
+}
+
+TEST_P(ApproximationLaw, StoppedAnywhereItGoesOnToTheSameBits) {
+  const auto w = make_world(100);
+  const auto choice = choice_of(GetParam(), 100);
+  Session uninterrupted;
+  const auto whole = uninterrupted(w, choice);
+  ASSERT_GT(uninterrupted.calls, 4);
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("checkpoint");
+  for (const double share : {0.2, 0.6, 0.9}) {
+    std::filesystem::remove(path);
+    const int stop_at = std::max(2, static_cast<int>(share * uninterrupted.calls));
+    try {
+      const auto part = Session(path, stop_at)(w, choice);
+      EXPECT_EQ(part.report.stop, StopReason::interrupted) << stop_at;
+    } catch (const Interrupted&) {
+    }
+    const auto rest = Session(path)(w, choice);
+    EXPECT_EQ(rest.problem.log_parameters(), whole.problem.log_parameters()) << stop_at;
+    EXPECT_EQ(rest.approximation, whole.approximation) << stop_at;
+    EXPECT_EQ(rest.likelihood.value, whole.likelihood.value) << stop_at;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, ApproximationLaw, ::testing::ValuesIn(names()),
+                         [](const auto& test) { return test.param; });
+
+std::string moving() {
+  for (const auto& entry : inference::methods())
+    if (entry.abilities.optimizes_base) return std::string(entry.name);
+  return "";
+}
+
+TEST(Approximation, MovingBasePointsGainsEvidenceAndResumes) {
+  const auto w = make_world(100);
+  auto choice = choice_of(moving(), 100, 6);
+  const auto fixed = Session()(w, choice);
+  choice.moves_base = true;
+  Session uninterrupted;
+  const auto whole = uninterrupted(w, choice);
+  EXPECT_GT(whole.likelihood.value, fixed.likelihood.value);
+  EXPECT_GT(whole.report.base_evaluations, 0);
+  EXPECT_EQ(whole.report.base_points, 6);
+  const testing::TemporaryFolder folder;
+  const auto path = folder.file("checkpoint");
+  const auto part = Session(path, uninterrupted.calls - 2)(w, choice);
+  EXPECT_EQ(part.report.stop, StopReason::interrupted);
+  const auto rest = Session(path)(w, choice);
+  EXPECT_EQ(rest.problem.log_parameters(), whole.problem.log_parameters());
+  EXPECT_EQ(rest.approximation, whole.approximation);
+}
+
+TEST(Approximation, AdamClimbsItsEvidenceFromTheStartValues) {
+  const auto w = make_world(80);
+  auto choice = choice_of(names().front(), 80);
+  choice.trainer = "adam";
+  choice.levels.clear();
+  Session run;
+  run.options.steps = 15;
+  std::vector<int> told;
+  bool with_base = true;
+  run.on_step = [&](const StepReached& reached) {
+    told.push_back(reached.step);
+    if (reached.step > 0) with_base = with_base && reached.approximation != nullptr;
+  };
+  const auto learned = run(w, choice);
+  EXPECT_EQ(learned.report.approximate_evaluations, 15);
+  EXPECT_TRUE(with_base);
+  ASSERT_EQ(told.size(), 16u);
+  const auto method = inference::make(choice.approximation, w.start,
+                                      {.rows = w.rows, .seed = 4, .sparse = choice.sparse});
+  method->load(learned.approximation, w.start);
+  EXPECT_GT(method->evaluate(learned.problem, {}).value, method->evaluate(w.start, {}).value);
+}
+
+TEST(Approximation, TrainersOfTheExactProcessAreRefused) {
+  const auto w = make_world(40);
+  for (const char* trainer : {"lbfgs", "vecchia"}) {
+    auto choice = choice_of(names().front(), 40);
+    choice.trainer = trainer;
+    EXPECT_THROW(Session()(w, choice), InvalidArgument) << trainer;
+  }
+}
+
+TEST(Approximation, FewerRowsHaveTheirOwnBasePoints) {
+  const auto w = make_world(90);
+  auto choice = choice_of(names().front(), 60);
+  const auto learned = Session()(w, choice);
+  EXPECT_TRUE(learned.approximation.empty());
+  EXPECT_EQ(learned.likelihood.rows, 60);
+}
+
+}  // namespace approximation_test
+}  // namespace mercer::training
