@@ -51,7 +51,7 @@ TEST(BasePoints, AreRefusedWithAReason) {
   expect_refused([&] { choose_base(kernel, x, {.rank = 0}, 1); }, "`rank`");
   expect_refused([&] { choose_base(kernel, x, {.base = "best"}, 1); }, "best");
   expect_refused([&] { choose_base(kernel, x, {.points = testing::sparse_points(4, 3, 1)}, 1); },
-                 "columns 3");
+                 "columns is 3");
   Matrix twice = testing::sparse_points(4, 2, 1);
   twice.row(3) = twice.row(1);
   expect_refused([&] { choose_base(kernel, x, {.points = twice}, 1); }, "rows 2 and 4");
@@ -198,7 +198,7 @@ TEST(StreamedRows, NeedAMethodThatGoesWithPasses) {
   Problem counts(problem.kernel, likelihoods::make("poisson"));
   expect_refused([&] { make_streamed("fitc", counts, {}, base); }, "Gaussian noise");
   expect_refused([&] { make_streamed("srm", problem, {}, testing::sparse_points(5, 3, 8)); },
-                 "columns 3");
+                 "columns is 3");
 }
 
 }  // namespace sparse_setup_test
