@@ -71,15 +71,6 @@ INSTANTIATE_TEST_SUITE_P(Registry, SparseSlope,
                          ::testing::ValuesIn(testing::approximations_of_regression()),
                          [](const auto& test) { return test.param; });
 
-/// Apart from each other, where the kernels are smooth on the scale of a step.
-Matrix base_on_a_grid() {
-  Matrix base(9, 2);
-  for (Index i = 0; i < 9; ++i)
-    base.row(i) << -1.1 + 1.05 * static_cast<double>(i % 3) + 0.03 * static_cast<double>(i),
-        -1.0 + 0.95 * static_cast<double>(i / 3);
-  return base;
-}
-
 void expect_base_gradient(const std::string& name, const Problem& problem, const Observations& rows,
                           const Matrix& base, double allowed) {
   const auto method = make(name, problem, {.rows = rows, .sparse = {.points = base}});
@@ -104,7 +95,7 @@ void expect_base_gradient(const std::string& name, const Problem& problem, const
 }
 
 TEST(SparseBase, GradientInTheBasePointsIsThatOfTheValue) {
-  const Matrix base = base_on_a_grid();
+  const Matrix base = testing::base_on_a_grid();
   for (const auto& method : methods()) {
     if (!method.abilities.optimizes_base) continue;
     for (const char* kernel : {"rbf:ard", "matern52:iso + 0.4*linear:iso", "matern32:iso*rbf:iso"})

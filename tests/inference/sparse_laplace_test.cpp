@@ -133,7 +133,7 @@ void expect_slopes(const Problem& problem, const Observations& rows, const Matri
 }
 
 TEST_P(FitcLaplaceLaw, GradientIsThatOfTheValue) {
-  const Matrix base = testing::sparse_points(8, 2, 8);
+  const Matrix base = testing::base_on_a_grid();
   for (const auto mean : {MeanKind::zero, MeanKind::constant})
     expect_slopes(problem_of(GetParam(), mean), rows_of(GetParam(), 40), base);
 }

@@ -33,6 +33,15 @@ inline Matrix sparse_points(Index n, Index d, std::uint64_t seed) {
   return x;
 }
 
+/// Base points apart from each other, where the kernels are smooth on the scale of a step.
+inline Matrix base_on_a_grid() {
+  Matrix base(9, 2);
+  for (Index i = 0; i < 9; ++i)
+    base.row(i) << -1.1 + 1.05 * static_cast<double>(i % 3) + 0.03 * static_cast<double>(i),
+        -1.0 + 0.95 * static_cast<double>(i / 3);
+  return base;
+}
+
 enum class Rows { plain, row_noise, replicates };
 
 inline Observations sparse_rows(Index n, Index d = 2, Rows kind = Rows::plain) {
