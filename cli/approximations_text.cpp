@@ -98,9 +98,11 @@ std::string approximations_text(const ApproximationsResult& result, const std::s
   Table table("lr" + std::string(head.size() - 2, 'r'), head);
   for (const auto& run : result.runs) {
     if (!run.skipped.empty()) continue;
-    std::vector<std::string> cells = {
-        run.method, run.base_points > 0 ? count(run.base_points) : "-", duration(run.fit_seconds),
-        duration(run.predict_seconds), format_bytes(memory_of(run))};
+    // bcm has the rows that are asked for together in their place.
+    const Index points = run.base_points > 0 ? run.base_points : run.rank.value_or(0);
+    std::vector<std::string> cells = {run.method, points > 0 ? count(points) : "-",
+                                      duration(run.fit_seconds), duration(run.predict_seconds),
+                                      format_bytes(memory_of(run))};
     for (const auto& name : scores) cells.push_back(or_dash(score_of(run, name), 4));
     cells.push_back(or_dash(run.mean_rms));
     cells.push_back(or_dash(run.mean_max));
@@ -189,13 +191,17 @@ report::LineChart approximations_picture(const ApproximationsResult& result,
   chart.y_title = apart ? "distance of the mean from the exact one (rms)" : as_words(score);
   for (const auto& run : result.runs) {
     if (!run.skipped.empty()) continue;
+    if (apart && !run.mean_rms) {  // what the others are measured from
+      chart.mark = run.fit_seconds + run.predict_seconds;
+      chart.mark_label = run.method;
+    }
     const auto y = apart ? run.mean_rms : score_of(run, score);
     if (!y) continue;
+    const Index points = run.base_points > 0 ? run.base_points : run.rank.value_or(0);
     if (chart.lines.empty() || chart.lines.back().name != run.method)
       chart.lines.push_back({run.method, {}});
     chart.lines.back().points.push_back(
-        {run.fit_seconds + run.predict_seconds, *y,
-         run.base_points > 0 ? count(run.base_points) : std::string()});
+        {run.fit_seconds + run.predict_seconds, *y, points > 0 ? count(points) : std::string()});
   }
   return chart;
 }

@@ -6,26 +6,29 @@
 #pragma once
 
 // studies: what solvers need on given data, and data whose truth is known.
-#include "mercer/studies/compare.hpp"           // solvers x preconditioners
-#include "mercer/studies/cross_validation.hpp"  // how well rows left out are predicted
-#include "mercer/studies/simulate.hpp"          // draws from a Gaussian process
+#include "mercer/studies/compare.hpp"                 // solvers x preconditioners
+#include "mercer/studies/compare_approximations.hpp"  // against the exact posterior
+#include "mercer/studies/cross_validation.hpp"        // how well rows left out are predicted
+#include "mercer/studies/simulate.hpp"                // draws from a Gaussian process
 
 // models: from a table to certified predictions.
-#include "mercer/models/class_scores.hpp"       // error rate, nll, brier, auc, calibration
-#include "mercer/models/classes.hpp"            // which classes a target has
-#include "mercer/models/fit.hpp"                // fit: from data to a certified model
-#include "mercer/models/hyperparameters.hpp"    // in the units of the data
-#include "mercer/models/kernel_machine.hpp"     // KernelMachine: a fitted model, its file
-#include "mercer/models/merging.hpp"            // rows with the same inputs become one
-#include "mercer/models/prediction_scores.hpp"  // scores of numbers and of classes
-#include "mercer/models/predictor.hpp"          // Predictor: numbers and probabilities
-#include "mercer/models/scores.hpp"             // rmse, nll, crps, coverage
-#include "mercer/models/sd_error.hpp"           // the measured error of approximate variances
-#include "mercer/models/solve.hpp"              // one system with fixed hyperparameters
+#include "mercer/models/approximation_check.hpp"  // how far an approximation is from exact
+#include "mercer/models/class_scores.hpp"         // error rate, nll, brier, auc, calibration
+#include "mercer/models/classes.hpp"              // which classes a target has
+#include "mercer/models/fit.hpp"                  // fit: from data to a certified model
+#include "mercer/models/hyperparameters.hpp"      // in the units of the data
+#include "mercer/models/kernel_machine.hpp"       // KernelMachine: a fitted model, its file
+#include "mercer/models/merging.hpp"              // rows with the same inputs become one
+#include "mercer/models/prediction_scores.hpp"    // scores of numbers and of classes
+#include "mercer/models/predictor.hpp"            // Predictor: numbers and probabilities
+#include "mercer/models/scores.hpp"               // rmse, nll, crps, coverage
+#include "mercer/models/sd_error.hpp"             // the measured error of approximate variances
+#include "mercer/models/solve.hpp"                // one system with fixed hyperparameters
 
 // planning: what a run would cost, before it starts.
-#include "mercer/planning/options.hpp"  // what a user may ask for
-#include "mercer/planning/plan.hpp"     // every way with its memory and seconds, and the choice
+#include "mercer/planning/approximation_options.hpp"  // base points and blocks
+#include "mercer/planning/options.hpp"                // what a user may ask for
+#include "mercer/planning/plan.hpp"  // every way with its memory and seconds, and the choice
 
 // training: which hyperparameters.
 #include "mercer/training/base_points.hpp"  // base points of sparse approximations climb too
@@ -79,6 +82,7 @@
 
 // report: pictures of results.
 #include "mercer/report/heat_map.hpp"
+#include "mercer/report/line_chart.hpp"  // error against time
 
 // optim: minimise any function.
 #include "mercer/optim/box.hpp"

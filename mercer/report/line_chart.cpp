@@ -72,6 +72,10 @@ class ChartDrawing {
         least_y = std::min(least_y, p.y);
         most_y = std::max(most_y, p.y);
       }
+    if (chart.mark && most_x > 0 && *chart.mark > 0) {
+      least_x = std::min(least_x, *chart.mark);
+      most_x = std::max(most_x, *chart.mark);
+    }
     if (!(most_x > 0)) throw InvalidArgument("line chart: no line has a point");
     x_ = axis_over(least_x, most_x, kLeft, kWidth - kRight);
     y_ = axis_over(least_y, most_y, kHeight - kBottom, kTop);
@@ -86,6 +90,7 @@ class ChartDrawing {
     out_ += svg_text(16, 28, chart_.title, "font-size=\"18\" font-weight=\"bold\"");
     out_ += svg_text(16, 48, chart_.subtitle, "fill=\"#444\"");
     axes();
+    mark();
     for (std::size_t i = 0; i < chart_.lines.size(); ++i)
       line(chart_.lines[i], kColours[i % kColours.size()], static_cast<double>(i));
     return out_ + "</svg>\n";
@@ -112,6 +117,16 @@ class ChartDrawing {
         18, middle, chart_.y_title,
         fmt::format("text-anchor=\"middle\" fill=\"#444\" transform=\"rotate(-90 18 {:g})\"",
                     middle));
+  }
+
+  void mark() {
+    if (!chart_.mark || !(*chart_.mark > 0)) return;
+    const double x = x_.at(*chart_.mark);
+    out_ += fmt::format(
+        "<line x1=\"{0:g}\" y1=\"{1:g}\" x2=\"{0:g}\" y2=\"{2:g}\" stroke=\"#111\" "
+        "stroke-width=\"1.2\" stroke-dasharray=\"5 4\"/>\n",
+        x, y_.from, y_.to);
+    out_ += svg_text(x + 5, y_.to + 10, chart_.mark_label, "font-size=\"11\"");
   }
 
   void segment(double x1, double y1, double x2, double y2, const char* colour) {

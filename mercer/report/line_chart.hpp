@@ -2,6 +2,7 @@
 // time, one line for each method.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct LineChart {
   std::string title, subtitle;
   std::string x_title, y_title;
   std::vector<ChartLine> lines;
+  std::optional<double> mark;  // a broken line upwards at this x
+  std::string mark_label;
 };
 
 /// The picture as SVG. Throws InvalidArgument when no line has a point.

@@ -115,6 +115,52 @@ static mercer_model* check_numbers(const double* x, const double* y) {
   return model;
 }
 
+/* Options by name reach approximations; no bound is known of them. With every row as a base point
+ * the variational posterior is the exact one but for the jitter, which the kernel matrix of so
+ * smooth a kernel needs: 1e-12 of its diagonal, over the noise. */
+static void check_approximation(const double* x, const double* y, const mercer_model* exact) {
+  double z[NEW_ROWS * COLUMNS], mean[NEW_ROWS], sd[NEW_ROWS], bound[NEW_ROWS], truths[NEW_ROWS];
+  const mercer_predictions out = {mean, sd, NULL, bound};
+  const mercer_predictions of_exact = {truths, NULL, NULL, NULL};
+  mercer_options* o = mercer_fit_options_new();
+  mercer_model* model = NULL;
+  mercer_predictor* predictor = NULL;
+  static const char* const sparse[] = {"kernel",
+                                       "rbf:iso",
+                                       "lengthscale",
+                                       "0.5",
+                                       "noise",
+                                       "0.01",
+                                       "signal_variance",
+                                       "1",
+                                       "train",
+                                       "none",
+                                       "standardize",
+                                       "false",
+                                       "approximation",
+                                       "vfe",
+                                       "rank",
+                                       "40",
+                                       "base",
+                                       "random",
+                                       NULL};
+  options(o, sparse);
+  CHECK(mercer_fit(x, y, ROWS, COLUMNS, o, NULL, NULL, &model) == MERCER_OK);
+  mercer_options_free(o);
+  fill_points(z, NEW_ROWS, 0.3);
+  CHECK(mercer_predictor_new(model, NULL, &predictor) == MERCER_OK);
+  CHECK(mercer_predict(predictor, z, NEW_ROWS, COLUMNS, NULL, NULL, &out) == MERCER_OK);
+  mercer_predictor_free(predictor);
+  CHECK(mercer_predictor_new(exact, NULL, &predictor) == MERCER_OK);
+  CHECK(mercer_predict(predictor, z, NEW_ROWS, COLUMNS, NULL, NULL, &of_exact) == MERCER_OK);
+  mercer_predictor_free(predictor);
+  for (int i = 0; i < NEW_ROWS; ++i) {
+    CHECK(fabs(mean[i] - truths[i]) < 1e-8);
+    CHECK(sd[i] > 0 && isnan(bound[i]));
+  }
+  mercer_model_free(model);
+}
+
 static void means_of(const mercer_model* model, double* mean) {
   double z[NEW_ROWS * COLUMNS];
   const mercer_predictions out = {mean, NULL, NULL, NULL};
@@ -300,6 +346,7 @@ int main(int argc, char** argv) {
   if (model != NULL) {
     check_files(model, folder);
     check_without_variance(model);
+    check_approximation(x, y, model);
   }
   mercer_model_free(model);
   check_classes(x, "bernoulli-logit", 2);

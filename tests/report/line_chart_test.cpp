@@ -38,6 +38,17 @@ TEST(LineChart, AxesPointTheUsualWay) {
   EXPECT_GT(y1, y2);
 }
 
+TEST(LineChart, AMarkIsWithinTheAxis) {
+  LineChart chart;
+  chart.lines = {{"a", {{1, 1, ""}}}};
+  chart.mark = 1000;
+  chart.mark_label = "exact";
+  const auto picture = svg(chart);
+  EXPECT_EQ(count_of(picture, "stroke-dasharray"), 1u);
+  EXPECT_NE(picture.find(">exact<"), std::string::npos);
+  EXPECT_NE(picture.find(">1000<"), std::string::npos);  // the axis goes that far
+}
+
 TEST(LineChart, WithoutAPointThereIsNoPicture) {
   LineChart chart;
   chart.lines = {{"a", {{-1, 1, ""}}}};
