@@ -116,12 +116,14 @@ OTHER_SOLVERS = {"cholesky": {"choice"}, "kcg": {"kernel_cg"}}
 ALSO_NAMED = {
     "exact": {  # a way to find variances; in `simulate` a way to draw; in messages of `regularized` K itself
         "options", "variance_plan", "function_query", "predictor", "simulate", "plan", "regularized",
-        "approximation_check", "compare_approximations"},
+        "approximation_check", "compare_approximations",
+        "evidence"},  # and what an evidence is
     "vecchia": {  # a way to find variances or to draw; a preconditioner; a word of messages and streams of random numbers
         "options", "variance_plan", "function_query", "fit", "simulate", "plan", "vecchia", "point_set_problem"},
     "cholesky": {  # how a likelihood was found
         "evidence", "laplace_posterior", "likelihood_value", "training"},
-    "subset": {"options", "search"},  # rows to learn hyperparameters on
+    "rpcholesky": {"sparse_setup"},  # a choice of base points
+    "subset": {"options", "search"},  # rows that hyperparameters are first learned from
     "cg": {"gmres", "fcg"},  # messages that say which solver takes an option
     "fcg": {"gmres", "cg"},
 }

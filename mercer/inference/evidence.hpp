@@ -4,12 +4,28 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "mercer/core/history.hpp"
 #include "mercer/core/types.hpp"
 
 MERCER_API_BEGIN
 namespace mercer::inference {
+
+/// What an evidence is: that of the exact model, a lower bound of it, or that of an approximate
+/// model, which may be on either side.
+enum class EvidenceKind { exact, bound, approximate };
+inline std::string_view to_string(EvidenceKind kind) {
+  switch (kind) {
+    case EvidenceKind::exact:
+      return "exact";
+    case EvidenceKind::bound:
+      return "bound";
+    case EvidenceKind::approximate:
+      return "approximate";
+  }
+  return "unknown";
+}
 
 /// One evaluation. Estimates by solves have a gradient with its noise but no value.
 struct Evidence {

@@ -119,11 +119,6 @@ struct EvaluationCost {
 /// exact one that knows its curvature; `none` has no evidence.
 enum class EvidenceBy { factorisation, solves, surrogate, none };
 
-/// What the evidence is: that of the exact model, a lower bound of it, or that of an approximate
-/// model, which may be on either side.
-enum class EvidenceKind { exact, bound, approximate };
-std::string_view to_string(EvidenceKind kind);
-
 struct Abilities {
   EvidenceBy evidence = EvidenceBy::none;
   bool posterior = true;
@@ -132,6 +127,7 @@ struct Abilities {
   bool approximate = false;
   EvidenceKind kind = EvidenceKind::exact;
   bool base = false;            // takes base points (SparseSetup::base, points)
+  bool degenerate = false;      // has no prior variance besides that of its base points
   bool blocks = false;          // works on blocks of rows (SparseSetup::blocks)
   bool optimizes_base = false;  // has evaluate_with_base
   bool streams = false;         // learns from rows that are not in memory (sparse/streamed.hpp)

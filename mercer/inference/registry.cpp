@@ -89,16 +89,4 @@ Evidence Inference::evaluate_with_base(const Problem& /*at*/, const Ask& /*ask*/
   throw InvalidArgument("this inference method has no gradient in base points");
 }
 
-std::string_view to_string(EvidenceKind kind) {
-  switch (kind) {
-    case EvidenceKind::exact:
-      return "exact";
-    case EvidenceKind::bound:
-      return "bound";
-    case EvidenceKind::approximate:
-      return "approximate";
-  }
-  return "unknown";
-}
-
 }  // namespace mercer::inference

@@ -73,7 +73,7 @@ inline Problem sparse_problem(const std::string& kernel = "matern52:iso", Index 
 /// The same with a lengthscale at which K(points, points) has this condition number.
 inline Problem with_condition(Problem problem, const Matrix& points, double condition) {
   double low = std::log(1e-2), high = std::log(1e3);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 22; ++i) {
     const double middle = 0.5 * (low + high);
     problem.kernel.set_all_lengthscales(std::exp(middle));
     const Matrix s = problem.kernel.reference_matrix(points, points);

@@ -316,7 +316,7 @@ Posterior FitcLaplace::posterior(const Problem& at, const PosteriorRequest& requ
                     : Action::proceed;
   });
   auto sparse = std::make_shared<SparsePosterior>();
-  sparse->method = "fitc";
+  sparse->method = fitc_method().name;
   sparse->base = base_;
   sparse->jitter = system.base().jitter();
   Posterior out;
@@ -333,7 +333,7 @@ Posterior FitcLaplace::posterior(const Problem& at, const PosteriorRequest& requ
   }
   out.certificate.rigorous = false;
   out.certificate.residual = mode.residual;
-  out.evidence = sparse_evidence("fitc", mode.psi() - 0.5 * system.log_det(), rows_.size());
+  out.evidence = sparse_evidence(sparse->method, mode.psi() - 0.5 * system.log_det(), rows_.size());
   if (request.with_gradient) out.evidence.gradient = gradient_of(at, mode, system, nullptr);
   out.newton_steps = mode.steps;
   out.halvings = mode.halvings;

@@ -185,8 +185,9 @@ Posterior sparse_result(const BaseFactor& base, const SparseSolution& solution,
   sparse->functions.push_back({solution.factor, solution.mean_weights, solution.trend_weights,
                                solution.beta, solution.beta_covariance, 0.0});
   LatentFunction f;
-  f.weights.w = sparse->weights;
-  if (f.weights.w.size() == 0 || sparse->method != "rra") {
+  if (sparse->x.rows() > 0 && sparse->blocks.offsets.empty()) {
+    f.weights.w = sparse->weights;  // the mean goes by the rows
+  } else {
     f.weights.w = solution.mean_weights;
     base.to_kernel_weights(f.weights.w);
   }

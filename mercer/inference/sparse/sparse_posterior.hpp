@@ -30,7 +30,9 @@ struct SparseFunction {
   double offset = 0;       // a constant that is added to the function
 };
 
-/// Everything that predictions need; goes into the model file.
+/// Everything that predictions need; goes into the model file. What it keeps says how it predicts:
+/// without blocks from the base points (with x: the mean from the rows, by their weights); with
+/// blocks and base points by pic; with blocks alone by bcm when there is a chunk, else by rbcm.
 struct SparsePosterior {
   std::string method;  // name of the inference method
   Matrix base;         // m x d, on the scale of the model; empty: bcm without, and rbcm

@@ -11,6 +11,7 @@
 #include "mercer/approximations/random_features.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/inference/inference.hpp"
 #include "mercer/inference/sparse/queries.hpp"
 #include "mercer/linalg/blas.hpp"
 #include "mercer/linalg/panels.hpp"
@@ -38,7 +39,6 @@ class ReducedQuery final : public SparseQuery {
   Moments moments(const QueryBlock& block, const QueryProgress& progress) override;
 
  private:
-  bool only_base() const { return posterior_.method == "srm"; }
   BaseDraws draw(Index function) const;
   Moments slice(const QueryBlock& block) const;
   Matrix deviations(const QueryBlock& block, const Matrix& v) const;
@@ -46,6 +46,7 @@ class ReducedQuery final : public SparseQuery {
   const Problem& problem_;
   const SparsePosterior& posterior_;
   SparseQueryOptions options_;
+  bool only_base_;  // there is no prior variance besides that of the base points
   BaseFactor base_;
   std::optional<RandomFeatures> features_;
   std::vector<BaseDraws> draws_;
@@ -56,9 +57,10 @@ ReducedQuery::ReducedQuery(const Problem& problem, const SparsePosterior& poster
     : problem_(problem),
       posterior_(posterior),
       options_(options),
+      only_base_(methods().find(posterior.method).abilities.degenerate),
       base_(problem.kernel, posterior.base, posterior.jitter) {
   if (options.draws == 0) return;
-  if (!only_base())
+  if (!only_base_)
     features_.emplace(problem.kernel,
                       std::max(kDrawFeatures, RandomFeatures::smallest_count(problem.kernel)),
                       options.seed);
@@ -119,7 +121,7 @@ Moments ReducedQuery::slice(const QueryBlock& block) const {
   if (options_.variance) out.variance.resize(block.x.rows(), count);
   const Matrix v = base_.whitened(block.x);
   Vector left;
-  if (options_.variance && !only_base())
+  if (options_.variance && !only_base_)
     left = (block.prior - linalg::squared_rows(v)).cwiseMax(0.0);
   for (Index c = 0; c < count; ++c) {
     const auto& f = posterior_.functions[static_cast<std::size_t>(c)];
@@ -128,7 +130,7 @@ Moments ReducedQuery::slice(const QueryBlock& block) const {
     if (options_.variance) out.variance.col(c) = belief.variance;
     if (left.size() > 0) out.variance.col(c) += left;
   }
-  if (posterior_.method == "rra") {  // the mean is that of all rows instead
+  if (posterior_.x.rows() > 0) {  // the mean goes by all rows instead
     Matrix mean(block.x.rows(), 1);
     operators::cross_apply(problem_.kernel, block.x, posterior_.x, posterior_.weights,
                            operators::Precision::float64, mean);
@@ -197,13 +199,26 @@ BeliefAtRows belief_at(const SparseFunction& f, const Matrix& v, ConstMatrixView
   return out;
 }
 
+namespace {
+
+/// What a posterior keeps says how it predicts.
+enum class Form { base, joined_blocks, committee, robust_committee };
+Form form_of(const SparsePosterior& posterior) {
+  if (posterior.blocks.offsets.empty()) return Form::base;
+  if (posterior.base.rows() > 0) return Form::joined_blocks;
+  return posterior.chunk > 0 ? Form::committee : Form::robust_committee;
+}
+
+}  // namespace
+
 std::string sparse_draws_refusal(const Problem& problem, const SparsePosterior& posterior) {
-  if (posterior.method == "pic" || posterior.method == "rbcm" ||
-      (posterior.method == "bcm" && posterior.base.rows() == 0))
+  if (form_of(posterior) != Form::base)
     return fmt::format(
         "the approximation {} states means and variances of single rows; it has no joint draws",
         posterior.method);
-  return posterior.method == "srm" ? std::string() : RandomFeatures::refusal(problem.kernel);
+  return methods().find(posterior.method).abilities.degenerate
+             ? std::string()
+             : RandomFeatures::refusal(problem.kernel);
 }
 
 std::unique_ptr<Query> sparse_query(const Problem& problem, const SparsePosterior& posterior,
@@ -213,11 +228,17 @@ std::unique_ptr<Query> sparse_query(const Problem& problem, const SparsePosterio
       throw InvalidArgument(why);
   if (posterior.functions.empty())
     throw InvalidArgument("sparse posterior: it has no latent function");
-  if (posterior.method == "pic") return make_pic_query(problem, posterior, options);
-  if (posterior.method == "rbcm") return make_rbcm_query(problem, posterior, options);
-  if (posterior.method == "bcm" && posterior.base.rows() == 0)
-    return make_bcm_query(problem, posterior, options);
-  return std::make_unique<ReducedQuery>(problem, posterior, options);
+  switch (form_of(posterior)) {
+    case Form::base:
+      return std::make_unique<ReducedQuery>(problem, posterior, options);
+    case Form::joined_blocks:
+      return make_pic_query(problem, posterior, options);
+    case Form::committee:
+      return make_bcm_query(problem, posterior, options);
+    case Form::robust_committee:
+      return make_rbcm_query(problem, posterior, options);
+  }
+  throw Error("sparse posterior: unknown form");
 }
 
 SparseQueryCost sparse_query_cost(const SparsePosterior& posterior, Index rows) {
@@ -227,19 +248,21 @@ SparseQueryCost sparse_query_cost(const SparsePosterior& posterior, Index rows) 
       posterior.blocks.offsets.empty() ? 0 : static_cast<double>(posterior.blocks.largest());
   const auto functions = static_cast<double>(posterior.functions.size());
   const auto slice = static_cast<double>(std::min(rows, kSparseRows));
-  if (posterior.method == "rbcm")
+  const Form form = form_of(posterior);
+  if (form == Form::robust_committee)
     return {8 * (block * block + block * slice), n * block * block / 3 + count * n * block,
             n * block + count * n};
-  if (posterior.method == "bcm" && m == 0) {
-    const double chunk = std::min(count, 1000.0), chunks = chunk > 0 ? count / chunk : 0;
+  if (form == Form::committee) {
+    const double chunk = std::min(count, static_cast<double>(posterior.chunk)),
+                 chunks = chunk > 0 ? count / chunk : 0;
     return {8 * (3 * chunk * chunk + 2 * block * block + 3 * block * chunk),
             chunks * n * (2 * chunk * chunk + 2 * block * chunk + block * block / 3),
             chunks * n * (chunk + block)};
   }
   SparseQueryCost out{8 * (m * m + 3 * slice * m), count * m * m * (1 + functions) + m * m * m / 3,
                       count * m};
-  if (posterior.method == "rra") out.kernel_values += count * n;
-  if (posterior.method == "pic") {
+  if (form == Form::base) out.kernel_values += count * n;
+  if (form == Form::joined_blocks) {
     out.bytes += std::min(8 * n * (m + block), 1073741824.0) + 16 * block * (m + block);
     out.flops += n * (m * m + 2 * block * m + block * block / 3) + count * block * (block + m);
     out.kernel_values += n * (m + block) + count * block;

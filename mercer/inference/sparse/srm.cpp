@@ -18,6 +18,7 @@ InferenceInfo srm_info() {
                         .approximate = true,
                         .kind = EvidenceKind::approximate,
                         .base = true,
+                        .degenerate = true,
                         .streams = true},
           .refusal = sparse_needs_gaussian_noise,
           .takes_solver = is_cholesky,
