@@ -191,5 +191,22 @@ TEST(BayesianCommittee, RankIsTheNumberOfPointsTakenTogether) {
   EXPECT_NE(testing::moments_at(problem, *ten.sparse, at).mean, five.mean);
 }
 
+// The same point twice makes S_qq singular: jitter, and the answer of the point once. What jitter
+// of 1e-14 to 1e-13 changes of L_bb is its root.
+TEST(BayesianCommittee, TakesPointsThatAreAskedForTwice) {
+  const auto rows = testing::sparse_rows(60);
+  const auto problem = testing::sparse_problem();
+  Matrix at = testing::sparse_points(10, 2, 9);
+  const auto posterior =
+      make("bcm", problem, {.rows = rows, .sparse = {.blocks = 3}})->posterior(problem, {});
+  const auto once = testing::moments_at(problem, *posterior.sparse, at);
+  at.conservativeResize(13, 2);
+  at.bottomRows(3) = Matrix(at.topRows(3));
+  const auto twice = testing::moments_at(problem, *posterior.sparse, at);
+  EXPECT_LE((twice.mean.topRows(10) - once.mean).cwiseAbs().maxCoeff(), 1e-6);
+  EXPECT_LE((twice.mean.bottomRows(3) - once.mean.topRows(3)).cwiseAbs().maxCoeff(), 1e-6);
+  EXPECT_LE((twice.variance.bottomRows(3) - once.variance.topRows(3)).cwiseAbs().maxCoeff(), 1e-6);
+}
+
 }  // namespace sparse_dense_test
 }  // namespace mercer::inference
