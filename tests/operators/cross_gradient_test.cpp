@@ -22,7 +22,7 @@ using testing::Sums;
 // Expressions whose leaves see some of four inputs, or share lengthscales.
 const std::vector<std::string> kSomeInputs = {"rbf(0,2)", "matern32(1) * periodic(0,3) + linear(2)",
                                               "matern12(0,1,3):iso(1,3) * rq(2)",
-                                              "poly:2(1,2) + constant * matern52(0)"};
+                                              "poly(1,2):2 + constant * matern52(0)"};
 
 std::vector<std::string> with_some_inputs() {
   auto texts = all_kernels();
@@ -170,8 +170,10 @@ TEST(InputGradient, EveryKernelOnEveryTarget) {
   const Matrix a = on_grid(random_matrix(40, 4, 1));
   Matrix b = on_grid(random_matrix(15, 4, 2));
   b.row(7) = a.row(20);  // a pair at distance 0: the derivative of a distance is 0 there
-  const Matrix w = random_matrix(40, 15, 3);
   for (const auto& text : with_some_inputs()) {
+    Matrix w = random_matrix(40, 15, 3);
+    // Differences across a cusp know the derivative of other factors to h only.
+    if (text.find("matern12") != std::string::npos) w(20, 7) = 0;
     const auto kernel = some_kernel(text, 4);
     const auto reference = reference_inputs(kernel, a, b, w, kStep);
     for (const auto& target : simd::available_targets()) {
