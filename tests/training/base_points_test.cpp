@@ -193,7 +193,8 @@ TEST_P(BaseClimbLaw, ASearchKeepsItInItsCheckpoint) {
       return ++calls == stop_at ? Action::stop : Action::proceed;
     };
     const StepObserver on_step;
-    Search search(w.start, w.rows, choice, {options, 4, 99, progress, on_step});
+    const LearnRequest request{options, 4, 99, progress, on_step};
+    Search search(w.start, w.rows, choice, request);
     const auto method = make_method(GetParam(), w);
     auto result = climb_base(search, *method, w.start.log_parameters());
     EXPECT_EQ(search.report.steps, result.steps);
