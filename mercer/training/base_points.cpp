@@ -284,7 +284,6 @@ BaseClimbResult climb_base(Search& search, Inference& method, const Vector& star
                   .entries = Search::entries(search.all()),
                   .steps = steps,
                   .value_tolerance = search.rules().value_tolerance,
-                  .gain_left = search.rules().gain_left,
                   .from = search.base_state()};
   climb.keep = [&](State state) { search.keep_base(std::move(state)); };
   climb.observer = [&](const BaseStep& step) {

@@ -30,7 +30,9 @@ struct BaseClimb {
   double entries = 1;             // observations of y, which tolerances are per
   int steps = 100;                // at most
   double value_tolerance = 1e-9;  // of the evidence per entry, over five steps
-  double gain_left = 0.001;       // log evidence that it may leave: three steps gained no more
+  /// It ends when three steps together have gained no more log evidence and the model of L-BFGS
+  /// promises no more; the posterior cannot tell such a difference.
+  double gain_left = 0.1;
   /// What `keep` was told last in a run that was stopped; empty: from the start.
   inference::State from = {};
   /// Told after each evaluation.
