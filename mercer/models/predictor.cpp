@@ -172,7 +172,8 @@ void Predictor::Impl::to_target_units(Predictions& out) const {
     scaling.unscale_target(mean);
     out.samples.middleCols(c * draws, draws).colwise() += mean;
     const Vector rounding = eps * (mean.array().abs() + std::abs(scaling.target_mean));
-    out.error_bound.col(c) = scaling.target_sd * out.error_bound.col(c) + 2 * rounding;
+    if (out.error_bound.size() > 0)
+      out.error_bound.col(c) = scaling.target_sd * out.error_bound.col(c) + 2 * rounding;
     if (out.error_estimate.cols() > 0) out.error_estimate.col(c) += rounding;
   }
   check_range("the predicted mean", out.latent_mean);
@@ -193,7 +194,7 @@ void Predictor::Impl::add_noise(const data::NoiseColumns& noise, Predictions& ou
 
 void Predictor::Impl::add_gaussian(Predictions& out) const {
   out.mean = out.latent_mean.col(0);
-  out.mean_error_bound = out.error_bound.col(0);
+  if (out.error_bound.size() > 0) out.mean_error_bound = out.error_bound.col(0);
   if (out.error_estimate.cols() > 0) out.mean_error_estimate = out.error_estimate.col(0);
   if (!with_variance()) return;
   out.noise_free_sd = out.latent_sd.col(0);
@@ -217,7 +218,9 @@ void Predictor::Impl::add_gaussian(Predictions& out) const {
 void Predictor::Impl::add_log_normal(Predictions& out) const {
   const Index m = out.rows();
   const Vector log_sd = with_variance() ? out.sd_obs : Vector::Zero(m);
-  for (Vector* v : {&out.mean, &out.mean_error_bound}) v->resize(m);
+  const bool bounded = out.error_bound.size() > 0;  // not with an approximation
+  out.mean.resize(m);
+  if (bounded) out.mean_error_bound.resize(m);
   if (out.error_estimate.cols() > 0) out.mean_error_estimate.resize(m);
   if (with_variance())
     for (Vector* v : {&out.noise_free_sd, &out.q025, &out.q05, &out.q95, &out.q975}) v->resize(m);
@@ -228,8 +231,9 @@ void Predictor::Impl::add_log_normal(Predictions& out) const {
     out.mean(i) = y.mean();
     const double sd_error = with_variance() ? out.sd_error_bound.value_or(0.0) : 0.0;
     const double sd = with_variance() ? out.latent_sd(i, 0) : 0.0;
-    out.mean_error_bound(i) =
-        y.mean_error(out.error_bound(i, 0) + sd_error * (sd + 0.5 * sd_error));
+    if (bounded)
+      out.mean_error_bound(i) =
+          y.mean_error(out.error_bound(i, 0) + sd_error * (sd + 0.5 * sd_error));
     if (out.error_estimate.cols() > 0)
       out.mean_error_estimate(i) = y.mean_error(out.error_estimate(i, 0));
     if (!with_variance()) continue;

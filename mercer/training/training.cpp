@@ -19,6 +19,10 @@ constexpr Index kTrialRows = 3000;
 constexpr int kTrialSteps = 25;
 // Of the time of learning by solves, about, that climbs on few rows take before them.
 constexpr double kShareOfClimbs = 0.3;
+// Rows that an approximation learns from over those whose Hessian it begins with, at least.
+constexpr Index kFewForHessian = 2;
+// Log evidence that a climb on an approximation may leave, where a Hessian says what is left.
+constexpr double kApproximateGainLeft = 0.05;
 // Of the time of learning by an approximation, about, before its base points move.
 constexpr double kShareBeforeBase = 0.6;
 
@@ -130,12 +134,28 @@ void move_base(Search& search, inference::Inference& method, const inference::Ob
   best.gradient = -moved.gradient / entries;
 }
 
+// The Hessian of exact evidences of the few rows before, where their factorisations are little
+// beside evaluations on all: the climb then begins with a step of Newton's method, and knows what
+// is left to gain.
+Hint hint_for_approximation(Search& search, const inference::Observations& rows,
+                            const Vector& start) {
+  Hint hint;
+  const auto& levels = search.choice().levels;
+  if (levels.empty() || !search.rules().uses_hessian ||
+      kFewForHessian * levels.back() > rows.size())
+    return hint;
+  hint.hessian = search.hessian(search.rows(levels.back()), start);
+  if (hint.hessian.size() > 0) hint.gain_left = kApproximateGainLeft;
+  return hint;
+}
+
 // L-BFGS on the evidence of an approximation, with base points that are chosen where the exact
 // climbs ended; then, where that is asked for, with the base points moving as well.
 Climbed climb_approximation(Search& search, const Vector& start) {
   const auto rows = search.rows(search.choice().rows);
   auto problem = search.problem_on(rows);
   const auto method = search.approximation(rows, problem, start);
+  const auto hint = hint_for_approximation(search, rows, start);
   search.use(method.get());
   const int before = search.report.evaluations;
   auto& report = search.report;
@@ -148,7 +168,7 @@ Climbed climb_approximation(Search& search, const Vector& start) {
   };
   optim::MinimizeResult best;
   try {
-    best = search.climb(*method, problem, rows, start, "learn (approximation)");
+    best = search.climb(*method, problem, rows, start, "learn (approximation)", hint);
     if (search.choice().moves_base && std::isfinite(best.value))
       move_base(search, *method, rows, best);
   } catch (const Interrupted&) {
@@ -223,8 +243,8 @@ Learned train(const inference::Problem& start, const inference::Observations& ro
   for (Index i = 0; i < reached.theta.size(); ++i)
     if (search.box().hit(i, reached.theta(i)) != 0)
       search.report.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
-  return {std::move(problem),     std::move(search.report), reached.likelihood,
-          std::move(search.warm), std::move(search.approximation_state)};
+  return {std::move(problem), std::move(search.report), reached.likelihood, std::move(search.warm),
+          std::move(search.approximation_state)};
 }
 
 std::vector<std::string> train_names() {
