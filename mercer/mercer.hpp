@@ -69,10 +69,11 @@
 #include "mercer/inference/laplace/laplace_system.hpp"    // I + R'K R
 #include "mercer/inference/laplace/local_likelihood.hpp"  // density, gradient and curvature of all rows
 #include "mercer/inference/mean_function.hpp"
-#include "mercer/inference/observations.hpp"  // of each row; what merging takes away
-#include "mercer/inference/pathwise.hpp"      // draws from the posterior that are functions
-#include "mercer/inference/problem.hpp"       // kernel, mean and likelihood
-#include "mercer/inference/speeds.hpp"        // from flops and products to seconds
+#include "mercer/inference/observations.hpp"     // of each row; what merging takes away
+#include "mercer/inference/pathwise.hpp"         // draws from the posterior that are functions
+#include "mercer/inference/problem.hpp"          // kernel, mean and likelihood
+#include "mercer/inference/sparse/streamed.hpp"  // sparse approximations over passes of rows
+#include "mercer/inference/speeds.hpp"           // from flops and products to seconds
 #include "mercer/inference/system.hpp"
 
 // likelihoods: how y follows from f.
