@@ -81,8 +81,9 @@ TEST_P(ApproximationLaw, EndsWhereItsEvidenceIsLargest) {
   choice.levels = {80};
   const auto learned = Session()(w, choice);
   EXPECT_GT(learned.report.approximate_evaluations, 2);
-  if (inference::methods().find(GetParam()).abilities.base == false)  // the same evidence then
+  if (!inference::methods().find(GetParam()).abilities.base) {  // the same evidence then
     EXPECT_GT(early.likelihood.value, learned.likelihood.value - 0.5);
+  }
   ASSERT_FALSE(learned.approximation.empty());
   const auto method =
       inference::make(GetParam(), w.start, {.rows = w.rows, .seed = 4, .sparse = choice.sparse});
