@@ -56,8 +56,9 @@ struct Predictions {
   // Of f, in target units where f is a number like y (in those of log y where the logarithm was
   // learned); the latent mean includes its offset.
   Matrix latent_mean, latent_sd;  // M x C; latent_sd is empty without variances
-  Matrix error_bound;             // M x C: of the latent mean; no bound unless rigorous
-  Matrix error_estimate;          // M x C: what its error probably is; empty when not known
+  /// M x C: of the latent mean; no bound unless rigorous. Empty with an approximation.
+  Matrix error_bound;
+  Matrix error_estimate;  // M x C: what its error probably is; empty when not known
   Matrix samples;  // M x (C n): n joint draws of each function, or of exp(f); none unless asked for
   // Of y. Numbers: target units.
   Vector mean;  // where the logarithm was learned, and without variances: the median

@@ -10,9 +10,9 @@ DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 VERBS = "fit predict evaluate cv solve compare plan info generate split demo".split()
 
 
-def flags_of(verb):
+def flags_of(*words):
     """The options on the help page of a verb."""
-    lines = run(verb, "--help").stdout.splitlines()
+    lines = run(*words, "--help").stdout.splitlines()
     return {flag for line in lines if re.match(r"  -", line)
             for flag in re.match(r"  (?:-\w,)?(-[\w-]+)", line).groups()} - {"--help"}
 
@@ -30,6 +30,7 @@ class OptionPageTest(CliCase):
             flags = flags_of(verb)
             self.assertGreater(len(flags), 1, verb)
             shown |= flags
+        shown |= flags_of("compare", "--methods", "exact")
         self.assertEqual(shown, page)
 
     def test_no_help_page_shows_the_names_of_the_library(self):
