@@ -1,9 +1,7 @@
 // Derivatives of weighted sums over the kernel values of two point sets: in the hyperparameters,
 // and in the points of one of them (base points of sparse approximations).
-//
-//   cross_gradient(kernel, base, x, w, gradient);   // sum_ij w(i, j) dk(base_i, x_j)/dtheta
-//   input_gradient(kernel, x, base, w, moves);      // sum_i w(i, j) dk(x_i, base_j)/dbase_j
-//
+// `cross_gradient` is sum_ij w(i, j) dk(a_i, b_j)/dtheta, `input_gradient` for every b_j the sum
+// over i of w(i, j) dk(a_i, b_j)/db_j.
 //   Cost: about one evaluation of all pairs in double by SIMD tiles on all threads, plus one
 //         multiply-add per pair and ARD lengthscale, or two operations per pair and input. Memory:
 //         a copy of both point sets; kernel values are not stored.
