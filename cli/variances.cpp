@@ -44,7 +44,7 @@ void VarianceRecord::add(const models::Predictions& predictions) {
 }
 
 std::string variances_sentence(const VarianceRecord& record) {
-  if (record.bound) return "";
+  if (record.bound || record.method == "none") return "";
   if (is_approximation(record.method))
     return fmt::format(
         "are those of {}, an approximation; see the certificate of the fit for their distance from "

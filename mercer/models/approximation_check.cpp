@@ -7,6 +7,8 @@
 
 #include "mercer/core/count_text.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/data/split.hpp"
+#include "mercer/models/scaled_data.hpp"
 
 namespace mercer::models {
 namespace {
@@ -19,17 +21,21 @@ double normal_divergence(double m0, double v0, double m1, double v1) {
 
 }  // namespace
 
-double noise_in_target_units(const KernelMachine& model) {
-  if (!model.problem.gaussian()) return 0;
-  return model.problem.noise() * model.scaling.target_sd * model.scaling.target_sd;
+Vector noise_in_target_units(const KernelMachine& model, const data::NoiseColumns& columns,
+                             Index rows) {
+  if (!model.problem.gaussian()) return Vector::Zero(rows);
+  const auto noise = row_noise(columns, model.scaling).at(model.problem.noise());
+  return std::pow(model.scaling.target_sd, 2) * noise.vector(rows);
 }
 
-ApproximationCheck distance_from_exact(const Predictions& exact, const Predictions& approximate,
-                                       double noise) {
+ApproximationCheck distance_from_exact(const NoisyPredictions& exact,
+                                       const NoisyPredictions& approximate) {
+  const auto& truth = exact.of_f;
+  const auto& found = approximate.of_f;
   ApproximationCheck out;
-  out.rows = exact.rows();
-  const Matrix mean = approximate.latent_mean - exact.latent_mean;
-  const Matrix sd = approximate.latent_sd - exact.latent_sd;
+  out.rows = truth.rows();
+  const Matrix mean = found.latent_mean - truth.latent_mean;
+  const Matrix sd = found.latent_sd - truth.latent_sd;
   const auto entries = static_cast<double>(mean.size());
   out.mean_rms = std::sqrt(mean.squaredNorm() / entries);
   out.mean_max = mean.cwiseAbs().maxCoeff();
@@ -38,8 +44,8 @@ ApproximationCheck distance_from_exact(const Predictions& exact, const Predictio
   for (Index c = 0; c < mean.cols(); ++c)
     for (Index i = 0; i < mean.rows(); ++i)
       out.kl += normal_divergence(
-          exact.latent_mean(i, c), std::pow(exact.latent_sd(i, c), 2) + noise,
-          approximate.latent_mean(i, c), std::pow(approximate.latent_sd(i, c), 2) + noise);
+          truth.latent_mean(i, c), std::pow(truth.latent_sd(i, c), 2) + exact.noise(i),
+          found.latent_mean(i, c), std::pow(found.latent_sd(i, c), 2) + approximate.noise(i));
   out.kl /= entries;
   return out;
 }
@@ -60,16 +66,17 @@ MeasuredApproximation measure_approximation(const KernelMachine& model, const da
         to_string(exact.solve.stop)));
   const auto order = Rng(options.method.seed, "check approximation").permutation(data.size());
   const Index count = std::min(rows, data.size());
-  Matrix inputs(count, data.dimension());
-  for (Index i = 0; i < count; ++i)
-    inputs.row(i) = data.inputs.row(order[static_cast<std::size_t>(i)]);
+  const std::vector<Index> chosen(order.begin(), order.begin() + count);
+  const Matrix inputs = data::take_rows(ConstMatrixView(data.inputs), chosen);
+  const Vector noise = noise_in_target_units(model, data::take_rows(data.noise, chosen), count);
   PredictOptions with;
   with.memory = options.method.memory;
   with.variance.rows = count;
-  const auto approximate = Predictor(model, with).predict(inputs, progress);
+  const NoisyPredictions found{Predictor(model, with).predict(inputs, progress), noise};
   with.variance.method = "exact";
-  const auto truth = Predictor(std::move(exact.model), with).predict(inputs, progress);
-  out.check = distance_from_exact(truth, approximate, noise_in_target_units(model));
+  const NoisyPredictions truth{Predictor(std::move(exact.model), with).predict(inputs, progress),
+                               noise};
+  out.check = distance_from_exact(truth, found);
   return out;
 }
 

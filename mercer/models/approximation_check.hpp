@@ -11,13 +11,21 @@
 MERCER_API_BEGIN
 namespace mercer::models {
 
-/// The distance of predictions from those of the exact posterior at the same rows, both with
-/// variances. `noise` is the variance of Gaussian noise in target units; 0 with another likelihood.
-ApproximationCheck distance_from_exact(const Predictions& exact, const Predictions& approximate,
-                                       double noise);
+/// Predictions with variances, and the variances of the Gaussian noise of their rows in target
+/// units (noise_in_target_units).
+struct NoisyPredictions {
+  Predictions of_f;
+  Vector noise;
+};
 
-/// Gaussian noise of a model as a variance in target units; 0 with another likelihood.
-double noise_in_target_units(const KernelMachine& model);
+/// The distance of predictions from those of the exact posterior at the same rows.
+ApproximationCheck distance_from_exact(const NoisyPredictions& exact,
+                                       const NoisyPredictions& approximate);
+
+/// Gaussian noise of so many rows under a model, as variances in target units; 0 with another
+/// likelihood. `columns` is what is known of the rows.
+Vector noise_in_target_units(const KernelMachine& model, const data::NoiseColumns& columns,
+                             Index rows);
 
 struct MeasuredApproximation {
   ApproximationCheck check;

@@ -21,9 +21,8 @@ namespace {
 std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options, const Plan& plan) {
   const auto& points = plan.sparse.points;
   const std::string text = fmt::format(
-      "{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint, identity_text(options),
-      plan.train_method, plan.train_rows, plan.start_rows, plan.factorable_rows,
-      identity_of(plan.train_system),
+      "{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint, identity_text(options),
+      plan.train_method, plan.train_rows, plan.start_rows, identity_of(plan.train_system),
       fingerprint(points.data(), static_cast<std::size_t>(points.size()) * sizeof(double)));
   return fingerprint(text.data(), text.size());
 }
@@ -197,6 +196,23 @@ void add_gradient(Run& run, const inference::Problem& problem) {
   run.result.likelihood.gradient = run.method->evaluate(problem, {}).gradient;
 }
 
+// What was learned is worth more than the check of it: where that cannot be made, the model stays.
+void check_approximation(Run& run, const ProgressCallback& progress) {
+  auto& result = run.result;
+  try {
+    auto measured = measure_approximation(result.model, run.data, run.options,
+                                          *run.options.approximation.check_rows, progress);
+    result.model.check = measured.check;
+    for (auto& warning : measured.warnings) result.warnings.push_back(std::move(warning));
+  } catch (const DoesNotFit& error) {
+    result.warnings.push_back(
+        fmt::format("the distance from the exact posterior was not measured: {}", error.what()));
+  } catch (const NotPositiveDefinite& error) {
+    result.warnings.push_back(
+        fmt::format("the distance from the exact posterior was not measured: {}", error.what()));
+  }
+}
+
 FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options,
                  const ProgressCallback& callback, const Validation* validation) {
   const ObservedCall call(callback);
@@ -233,12 +249,7 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
   add_gradient(run, problem);
   add_posterior(run, problem, std::move(posterior));
   if (!result.model.sparse) result.model.x = std::move(task.rows.x);
-  if (options.approximation.check_rows) {
-    auto measured = measure_approximation(result.model, data, options,
-                                          *options.approximation.check_rows, progress);
-    result.model.check = measured.check;
-    for (auto& warning : measured.warnings) result.warnings.push_back(std::move(warning));
-  }
+  if (options.approximation.check_rows) check_approximation(run, progress);
   result.model.record = fit_record(data, options, result).dump();
   result.seconds = timer.seconds();
   return result;

@@ -445,6 +445,12 @@ PlannedQuery approximate_query(const KernelMachine& model, const PredictOptions&
         fmt::format("this model is {}, an approximation whose predictions solve no system; leave "
                     "`solver` and `tolerance` out",
                     name));
+  if (variance.neighbours || variance.check_rows.value_or(0) > 0)
+    throw InvalidArgument(
+        fmt::format("this model is {}, an approximation that has its own variances: `neighbours` "
+                    "and `check_rows` are of those of the exact posterior; leave them out (the "
+                    "`check_rows` of a fit measure its distance from the exact one)",
+                    name));
   if (variance.joint_samples > 0)
     if (const auto why = inference::sparse_draws_refusal(model.problem, *model.sparse);
         !why.empty())

@@ -128,6 +128,18 @@ std::vector<SparseFunction> functions_from(data::ArrayFile& file, Index m, Index
   return out;
 }
 
+// What is kept says how it predicts (sparse_posterior.hpp), so each form needs all of its parts: a
+// belief about base points, or rows in blocks, or the weights of all rows beside the base points.
+void check_form(const SparsePosterior& sparse, Index belief) {
+  const bool rows = sparse.x.rows() > 0, weights = sparse.weights.size() > 0,
+             noise = sparse.noise.size() > 0, blocks = !sparse.blocks.order.empty();
+  const bool from_base = !rows && !weights && !noise && !blocks && belief > 0;
+  const bool by_rows = rows && weights && !noise && !blocks && belief > 0;
+  const bool by_blocks = rows && weights && noise && blocks;
+  if (!(from_base || by_rows || by_blocks) || sparse.chunk < 0 || !std::isfinite(sparse.jitter))
+    throw ModelFileError("parts of its approximation are missing or do not go together");
+}
+
 }  // namespace
 
 void write_sparse(const KernelMachine& model, data::ArrayFile& file) {
@@ -186,6 +198,7 @@ void read_sparse(data::ArrayFile& file, KernelMachine& model) {
     if (!(sparse->noise.minCoeff() > 0)) throw ModelFileError("a noise variance is not positive");
   }
   if (blocks > 0) sparse->blocks = blocks_from(file, n, blocks);
+  check_form(*sparse, belief);
   const Index q = inference::mean_basis_size(model.problem.mean, d) -
                   static_cast<Index>(model.problem.trend_left_out.size());
   const Index count = model.classifies() ? model.classes.functions(model.coupled()) : 1;

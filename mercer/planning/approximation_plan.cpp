@@ -158,6 +158,13 @@ void plan_approximation(const inference::Problem& problem, double noise,
     throw InvalidArgument(
         "`optimize_base` moves base points while hyperparameters are learned; `train=none` learns "
         "nothing");
+  if (approximation.optimize_base && training::trainers().contains(train.train) &&
+      training::trainers().find(train.train).by_solves &&
+      !training::trainers().find(train.train).also_exact)
+    throw InvalidArgument(
+        fmt::format("`optimize_base` climbs evidences by L-BFGS, which `train={}` does not; leave "
+                    "one of them out",
+                    train.train));
   if (approximation.optimize_base && train.subset)
     throw InvalidArgument(
         "`optimize_base` climbs the evidence of all rows; leave it or `subset` out");

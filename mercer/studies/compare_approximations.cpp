@@ -120,6 +120,7 @@ class ApproximationsStudy {
       out.approximation.points = {};
     }
     if (!can.optimizes_base) out.approximation.optimize_base = false;
+    if (out.approximation.points.size() > 0) out.method.preconditioning.rank.reset();
     return out;
   }
 
@@ -216,17 +217,19 @@ class ApproximationsStudy {
   // Standard deviations and KL on the check rows.
   void compare_with_exact(const models::KernelMachine& model, ApproximationRun& run,
                           const ProgressCallback& progress) {
-    if (checked_.empty() || (run.method != kExact && exact_checked_.rows() == 0)) return;
+    if (checked_.empty() || (run.method != kExact && exact_checked_.of_f.rows() == 0)) return;
     const Matrix inputs = data::take_rows(ConstMatrixView(test_.inputs), checked_);
     auto options = predict_options(inputs.rows());
     if (run.method == kExact) options.variance.method = kExact;
-    auto predictions = models::Predictor(model, options).predict(inputs, progress);
+    models::NoisyPredictions predictions{
+        models::Predictor(model, options).predict(inputs, progress),
+        models::noise_in_target_units(model, data::take_rows(test_.noise, checked_),
+                                      inputs.rows())};
     if (run.method == kExact) {
       exact_checked_ = std::move(predictions);
       return;
     }
-    run.check = models::distance_from_exact(exact_checked_, predictions,
-                                            models::noise_in_target_units(model));
+    run.check = models::distance_from_exact(exact_checked_, predictions);
   }
 
   const data::Dataset& train_;
@@ -236,8 +239,8 @@ class ApproximationsStudy {
   const ProgressCallback& progress_;
   std::vector<Index> checked_;  // test rows, ascending
   std::optional<models::KernelMachine> exact_;
-  Matrix exact_mean_;                  // latent, at all test rows
-  models::Predictions exact_checked_;  // at the check rows, with exact variances
+  Matrix exact_mean_;                       // latent, at all test rows
+  models::NoisyPredictions exact_checked_;  // at the check rows, with exact variances
   ApproximationsResult result_;
 };
 

@@ -100,12 +100,15 @@ class Corrections {
   Vector trust_;  // the longest move of each parameter
   double gain_ = HUGE_VAL;
   double iterations_ = kUsualIterations;
-  Index iterations_on_ = 0;  // rows
+  Index iterations_on_ = 0;    // rows
+  Index factorable_rows_ = 0;  // at the start of the run
   bool done_ = false, budget_spent_ = false, solves_failed_ = false;
 };
 
 Corrections::Corrections(Search& search)
-    : search_(search), discrepancy_(search.start().log_parameters().size()) {
+    : search_(search),
+      discrepancy_(search.start().log_parameters().size()),
+      factorable_rows_(search.choice().factorable_rows) {
   for (const Index rows : search.choice().solve_levels)
     if (rows < search.choice().rows) rows_.push_back(rows);
   rows_.push_back(search.choice().rows);
@@ -122,6 +125,7 @@ void Corrections::visit_state(Archive& archive) {
   archive.number("done", done_);
   archive.number("budget_spent", budget_spent_);
   archive.number("solves_failed", solves_failed_);
+  archive.number("factorable_rows", factorable_rows_);
   archive.number("failed_gradients", search_.report.failed_gradients);
   archive.number("loose_gradients", search_.report.loose_gradients);
   archive.number("gradient_rows", search_.report.gradient_rows);
@@ -150,6 +154,7 @@ void Corrections::resume() {
   visit_state(archive);
   if (theta_.size() != parameters)
     throw ModelFileError("the checkpoint is damaged: it is of another number of parameters");
+  at_->gradients.limit_factorisations(factorable_rows_);
   choose_way();
   search_.remember(theta_);
   search_.report.resumed_gradients = step_;
@@ -258,6 +263,7 @@ bool Corrections::next_level() {
   at_.reset();  // first: both at once may not fit
   at_ = std::make_unique<Level>(search_, rows_[level_]);
   if (!known.empty()) at_->gradients.method().load(known, at_->gradients.problem());
+  at_->gradients.limit_factorisations(factorable_rows_);
   choose_way();
   discrepancy_.scale(r);
   // What is expected there.

@@ -30,7 +30,8 @@ GradientsBySolves::GradientsBySolves(Search& search, Index rows)
           search.choice().approximation.empty()
               ? inference::make(inference::evidence_method(problem_, inference::EvidenceBy::solves),
                                 problem_, search.setup(rows_))
-              : search.approximation(rows_, problem_, problem_.log_parameters())) {
+              : search.approximation(rows_, problem_, problem_.log_parameters())),
+      most_factored_(search.choice().factorable_rows) {
   if (!search.choice().approximation.empty()) search.use(method_.get());
 }
 
@@ -50,7 +51,7 @@ double GradientsBySolves::share() const {
 }
 
 bool GradientsBySolves::factorable() const {
-  return problem_.gaussian() && rows_.size() <= search_.choice().factorable_rows;
+  return problem_.gaussian() && rows_.size() <= most_factored_;
 }
 
 double GradientsBySolves::factored_products() const {

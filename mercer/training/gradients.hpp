@@ -3,6 +3,8 @@
 // evidence, which are exact.
 #pragma once
 
+#include <algorithm>
+
 #include "mercer/training/search.hpp"
 
 namespace mercer::training {
@@ -35,6 +37,8 @@ class GradientsBySolves {
 
   /// Memory suffices for a factorisation of these rows.
   bool factorable() const;
+  /// No more rows than these, whatever memory there is now: a resumed run goes on as it began.
+  void limit_factorisations(Index rows) { most_factored_ = std::min(most_factored_, rows); }
   /// From now on gradients come from factorisations: without noise, and whatever the condition.
   void factor() { factored_ = true; }
   bool factored() const { return factored_; }
@@ -53,6 +57,7 @@ class GradientsBySolves {
   inference::Observations rows_;
   inference::Problem problem_;
   std::unique_ptr<inference::Inference> method_;
+  Index most_factored_ = 0;
   bool stopped_ = false, over_budget_ = false, failed_ = false, factored_ = false;
 };
 

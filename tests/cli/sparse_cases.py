@@ -1,5 +1,6 @@
 """Approximations from outside: --method NAME, base points, learning, files, plans, comparisons."""
 
+import math
 import xml.etree.ElementTree
 
 from harness import CliCase, read_csv, rows_of
@@ -201,6 +202,40 @@ class SparseTest(CliCase):
                 self.refused(2, "compare", "d.csv", *words, saying=saying)
         skipped = self.json("compare", "d.csv", *FIXED, "--methods", "vfe", "--ranks", "5,400")
         self.assertIn("more than the", skipped["runs"][1]["skipped"])
+
+    def test_what_is_learned_outlives_a_check_that_does_not_fit(self):
+        self.generate("f.csv", "friedman", "-n", 3000)
+        done = self.mercer("fit", "f.csv", *FIXED, "--method", "vfe", "--rank", 20, "--check-rows", 5, "--memory", "46M", "-m", "m.mcr")
+        self.assertIn("was not measured", done.stderr)
+        self.assertEqual(self.json("info", "m.mcr")["certificate"]["approximation"]["checked_rows"], 0)
+
+    def test_compare_takes_a_file_of_base_points(self):
+        self.data()
+        self.generate("b.csv", "gp", "-n", 12, "--seed", 9)
+        record = self.json("compare", "d.csv", "--methods", "exact,vfe", "--base", "b.csv", "--test", "t.csv", *FIXED)
+        run = next(each for each in record["runs"] if each["method"] == "vfe")
+        self.assertEqual(run["base_points"], 12)
+
+    def test_the_divergence_counts_the_noise_of_both_models(self):
+        self.data(140)
+        words = ("--restarts", 0, "--test", "t.csv", "--check-rows", 20)
+        record = self.json("compare", "d.csv", "--methods", "exact,subset", "--ranks", 10, *words)
+        self.mercer("fit", "d.csv", "--restarts", 0, "-m", "e.mcr")
+        self.mercer("fit", "d.csv", "--restarts", 0, "--method", "subset", "--rank", 10, "-m", "s.mcr")
+        exact, found = (read_csv(self.mercer("predict", model, "t.csv", "-o", "-").stdout) for model in ("e.mcr", "s.mcr"))
+        kl = 0
+        for m0, s0, m1, s1 in zip(exact["mean"], exact["sd_obs"], found["mean"], found["sd_obs"]):
+            kl += (s0 * s0 / (s1 * s1) - 1 - 2 * math.log(s0 / s1) + (m0 - m1) ** 2 / (s1 * s1)) / 2 / len(exact["mean"])
+        run = next(each for each in record["runs"] if each["method"] == "subset")
+        self.assertAlmostEqual(run["distance"]["kl"], kl, delta=1e-4 * kl)
+
+    def test_options_without_effect_are_refused(self):
+        self.data()
+        self.mercer("fit", "d.csv", "--method", "vfe", "--rank", 10, "--train", "adam", "--optimize-base", "-m", "m.mcr", code=2)
+        self.mercer("fit", "d.csv", *FIXED, "--method", "vfe", "--rank", 10, "-m", "m.mcr")
+        for words in (("--check-rows", 3), ("--neighbours", 5)):
+            done = self.mercer("predict", "m.mcr", "t.csv", *words, "-o", "o.csv", code=2)
+            self.assertIn("approximation", done.stderr)
 
     def test_help_names_them(self):
         text = self.mercer("fit", "--help").stdout

@@ -160,6 +160,22 @@ TEST_P(LevelsByFactorisation, StoppedOnAnyOfThemTheyGoOnToTheSameBits) {
     EXPECT_EQ(rest.report.steps, whole.report.steps) << stop_at;
     EXPECT_EQ(rest.report.products, whole.report.products) << stop_at;
   }
+  // More memory than before changes nothing.
+  std::filesystem::remove(path);
+  try {
+    Session{path, stops.front()}(w, choice);
+  } catch (const Interrupted&) {
+  }
+  auto richer = choice;
+  richer.factorable_rows = 300;
+  if (std::filesystem::exists(path)) {
+    const auto resumed = Session(path)(w, richer);
+    if (resumed.report.resumed_gradients > 0) {
+      EXPECT_EQ(resumed.problem.log_parameters(), whole.problem.log_parameters());
+    }
+  }
+  std::filesystem::remove(path);
+  Session{path}(w, choice);
   // Run again after its end it only says what it found.
   const auto again = Session(path)(w, choice);
   EXPECT_EQ(again.report.gradient, whole.report.gradient);

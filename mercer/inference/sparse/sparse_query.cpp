@@ -171,6 +171,7 @@ CheckedVariances SparseQuery::check_variances(const QueryBlock& /*block*/, Const
 Moments SparseQuery::empty_moments(Index rows, Index functions, bool variance) {
   Moments out;
   out.mean = Matrix::Zero(rows, functions);
+  out.deviations.resize(rows, 0);
   if (variance) out.variance = Matrix::Zero(rows, functions);
   out.sd_error_bound.reset();
   return out;
