@@ -80,7 +80,7 @@ PlanRow row_of(const inference::InferenceInfo& entry, const ApproximationSetting
 // The trainer that climbs the evidence of an approximation: L-BFGS unless the user asks for steps
 // of another kind. Throws InvalidArgument for those that need what an approximation has not.
 std::string trainer_of(const TrainOptions& train) {
-  const std::string lbfgs(training::exact_trainer().name);
+  std::string lbfgs(training::exact_trainer().name);
   if (train.train == "auto") return lbfgs;
   const auto& asked = training::trainers().find(train.train);
   if (asked.also_exact) return lbfgs;

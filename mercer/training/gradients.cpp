@@ -163,13 +163,21 @@ inference::Evidence GradientsBySolves::evaluate(ConstVectorView theta, const Req
     factored_ = true;
     return by_factorisation();
   }
+  return usable(std::move(estimate), request, products);
+}
+
+// What solves have found, unless they were stopped or failed; `products` are those of iterations.
+inference::Evidence GradientsBySolves::usable(inference::Evidence estimate, const Request& request,
+                                              double products) {
+  auto& report = search_.report;
   if (over_budget_ || estimate.gradient.size() == 0) {
     report.products += share() * products;
     stopped_ = stopped_ || !over_budget_;
     estimate.gradient.resize(0);
     return estimate;
   }
-  report.products += share() * (static_cast<double>(estimate.matvecs) + passes);
+  report.products += share() * (static_cast<double>(estimate.matvecs) +
+                                kPassProducts * (1 + request.error_passes));
   if (stopped_) {
     estimate.gradient.resize(0);
     return estimate;

@@ -51,6 +51,7 @@ class GradientsBySolves {
 
  private:
   inference::Evidence by_factorisation();
+  inference::Evidence usable(inference::Evidence estimate, const Request& request, double products);
   void record(const inference::Evidence& estimate, double tolerance);
 
   Search& search_;

@@ -72,6 +72,7 @@ BlocksBy blocks_by(std::string_view name) {
 
 std::vector<std::string_view> blocks_by_names() {
   std::vector<std::string_view> names;
+  names.reserve(kAllBlocksBy.size());
   for (const auto by : kAllBlocksBy) names.push_back(to_string(by));
   return names;
 }
