@@ -52,7 +52,7 @@ class InterruptionTest(CliCase):
         return ("fit", "d.csv", "--restarts", 6, "--steps", 200, "-m", "m.mcr", *words)
 
     def test_ctrl_c_in_an_exact_search_keeps_what_was_learned(self):
-        self.generate("d.csv", "friedman", "-n", 1400, "-d", 8)
+        self.generate("d.csv", "friedman", "-n", 3400, "-d", 8)
         process = start(*self.long_fit("--checkpoint", "c.mcc"), cwd=self.folder)
         self.wait_for(process, "c.mcc")
         time.sleep(1.5)  # the first is there after one evaluation; some steps more
@@ -62,7 +62,7 @@ class InterruptionTest(CliCase):
         self.assertIn("the model of the values so far is made", errors)
         self.assertIn("Written      m.mcr", out)
         self.assertEqual(sorted(os.listdir(self.folder)), ["c.mcc", "d.csv", "m.mcr"])
-        self.assertEqual(self.json("info", "m.mcr")["n"], 1400)
+        self.assertEqual(self.json("info", "m.mcr")["n"], 3400)
 
     def test_ctrl_c_while_waiting_for_data(self):
         process = start("fit", "-", "-m", "m.mcr", cwd=self.folder, stdin=subprocess.PIPE)
@@ -112,7 +112,7 @@ class InterruptionTest(CliCase):
             feeder.join(timeout=TIMEOUT)
 
     def test_killed_and_resumed_is_the_same_to_the_last_bit(self):
-        self.generate("d.csv", "friedman", "-n", 1400, "-d", 8)
+        self.generate("d.csv", "friedman", "-n", 2200, "-d", 8)
         words = ("fit", "d.csv", "--restarts", 2, "-m")
         self.mercer(*words, "whole.mcr")
         resumed = (*words, "resumed.mcr", "--checkpoint", "c.mcc")
