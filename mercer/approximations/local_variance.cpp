@@ -34,7 +34,8 @@ class SmallSystem {
     for (Index c = 0; c < x_.cols(); ++c)
       for (Index j = 0; j < m; ++j) points_(j, c) = x_(which[static_cast<std::size_t>(j)], c);
     k_.resize(m, m);
-    sets_.matrix(points_, k_);
+    sets_.load(points_);
+    sets_.matrix(k_);
     for (Index j = 0; j < m; ++j) k_(j, j) += noise_(which[static_cast<std::size_t>(j)]);
     // Where it is raised there is more noise than there was: the variance can only come out larger.
     linalg::small_cholesky_raised(k_, l_, "local variance");

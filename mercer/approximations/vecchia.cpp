@@ -57,7 +57,8 @@ class SmallProblem {
   bool solve(std::span<const std::int32_t> before, Index point) {
     const Index n = gather(before, point), k = factor_.rows();
     kernel_.resize(n, n);
-    sets_.matrix(points_, kernel_);
+    sets_.load(points_);
+    sets_.matrix(kernel_);
     if (k > 0) {
       gram_.resize(n, n);
       linalg::small_gram<T>(k, n, T(1), columns_.data(), T(0), gram_.data());

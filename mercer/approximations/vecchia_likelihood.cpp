@@ -171,7 +171,8 @@ Vector inverse_trace(const Vecchia& factor, const kernels::Kernel& kernel, Const
         points.row(j) = x.row(at);
         term(p - 1) += g(j) * g(j) * noise_slope(at);
       }
-      sets.gradient(points, g, g, term.head(p - 1));
+      sets.load(points);
+      sets.gradient(g, g, term.head(p - 1));
       partial.col(task) += term;
     }
   });

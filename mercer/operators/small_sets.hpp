@@ -1,5 +1,6 @@
 // Kernel values and derivatives over small sets of points, one set after the other: for work inside
-// the tasks of a parallel loop. One object per task; the kernel is prepared once for all its sets.
+// the tasks of a parallel loop. One object per task: the kernel is prepared once for all its sets,
+// and their memory is used again.
 #pragma once
 
 #include <memory>
@@ -13,10 +14,12 @@ class SmallSets {
   explicit SmallSets(const kernels::Kernel& kernel);
   ~SmallSets();
 
+  /// From now on this set, n x d.
+  void load(ConstMatrixView x);
   /// out = K(x, x), in double.
-  void matrix(ConstMatrixView x, MatrixView out) const;
+  void matrix(MatrixView out);
   /// gradient(p) = u' (dK(x, x)/dtheta_p) v for every log parameter, in double.
-  void gradient(ConstMatrixView x, ConstVectorView u, ConstVectorView v, VectorView gradient);
+  void gradient(ConstVectorView u, ConstVectorView v, VectorView gradient);
 
  private:
   struct Impl;

@@ -75,11 +75,36 @@ TEST_P(SomeInputs, GradientsAreTheSumOverPairs) {
     TiledOperator(kernel, x).apply_with_gradient(u, v, kv, gradient);
     testing::expect_close(gradient, reference, 1e-12, GetParam());
     SmallSets small(kernel);
-    small.gradient(x, u.col(0), v.col(0), gradient);
+    small.load(x);
+    small.gradient(u.col(0), v.col(0), gradient);
     testing::expect_close(gradient,
                           testing::reference_gradient(kernel, x, u.col(0) * v.col(0).transpose()),
                           1e-12, GetParam());
   }
+}
+
+TEST_P(SomeInputs, SmallSetsOfAnySizeOneAfterTheOtherMatchTheReference) {
+  const auto kernel = some_kernel(GetParam(), 4);
+  for (const auto& target : simd::available_targets()) {
+    simd::force_target(target);
+    SmallSets small(kernel);
+    for (const Index n : {5, 32, 1, 33, 130, 64, 31}) {  // memory grows, and is used again
+      const Matrix x = random_matrix(n, 4, static_cast<std::uint64_t>(n));
+      const Vector u = random_matrix(n, 1, 7).col(0), v = random_matrix(n, 1, 8).col(0);
+      Matrix k(n, n);
+      Vector gradient(kernel.num_parameters());
+      small.load(x);
+      small.matrix(k);
+      small.gradient(u, v, gradient);
+      // As for products in double above: values are exact to rounding of the features.
+      const Matrix identity = Matrix::Identity(n, n);
+      EXPECT_LE(scaled_error(reference_matrix(kernel, x, x), identity, k), 1e-12) << target << n;
+      EXPECT_EQ(k, Matrix(k.transpose()));
+      testing::expect_close(gradient, testing::reference_gradient(kernel, x, u * v.transpose()),
+                            1e-12, GetParam());
+    }
+  }
+  simd::force_target("");
 }
 
 INSTANTIATE_TEST_SUITE_P(Expressions, SomeInputs, ::testing::ValuesIn(kExpressions),

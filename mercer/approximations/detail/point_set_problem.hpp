@@ -20,6 +20,7 @@ class PointSetProblem {
     points_.resize(n, x_.cols());
     for (Index j = 0; j < n; ++j)
       points_.row(j) = x_.row(j + 1 < n ? before[static_cast<std::size_t>(j)] : point);
+    sets_.load(points_);
   }
   Index size() const { return points_.rows(); }
 
@@ -28,7 +29,7 @@ class PointSetProblem {
   bool factorise(const Vector& noise) {
     const Index n = size();
     kernel_.resize(n, n);
-    sets_.matrix(points_, kernel_);
+    sets_.matrix(kernel_);
     kernel_.diagonal() += noise;
     const double extra = linalg::small_cholesky_raised(kernel_, l_, "vecchia");
     g_.setZero(n);
@@ -47,9 +48,7 @@ class PointSetProblem {
     return e * (y - e * g_) + 0.5 * (e * e - 1) * g_;
   }
 
-  void gradient(ConstVectorView u, ConstVectorView v, VectorView out) {
-    sets_.gradient(points_, u, v, out);
-  }
+  void gradient(ConstVectorView u, ConstVectorView v, VectorView out) { sets_.gradient(u, v, out); }
 
  private:
   operators::SmallSets sets_;

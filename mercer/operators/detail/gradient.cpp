@@ -12,8 +12,29 @@
 namespace mercer::operators::detail {
 namespace {
 
-// Runs `strip(pass, unit, row, rows, c, c_end, worker)` over the whole matrix; it fills the root's
-// adjoint. Gradients are gathered per block pair and added in the order of the schedule.
+// Runs `strip(unit, values, row, c, c_end, adjoint)` over what blocks i and j have to do with each
+// other; it fills the root's adjoint. Adds to the gradient `out`.
+template <class Strip, class PanelEnd>
+void sweep_pair(const PointSet& points, Index i, Index j, TreePass& pass, double* out,
+                const Strip& strip, const PanelEnd& panel_end) {
+  for_each_unit(points, i, j, [&](const Unit& unit) {
+    pass.set_rows(*unit.group, unit.row_begin, unit.row_end);
+    for (Index c = unit.column_begin; c < unit.column_end; c += kGradientPanel) {
+      const Index c_end = std::min(c + kGradientPanel, unit.column_end);
+      pass.begin_panel(c, c_end);
+      for (Index row = unit.row_begin; row < unit.row_end; row += kGradientRows) {
+        const double* values = pass.forward(row - unit.row_begin, kGradientRows);
+        strip(unit, values, row, c, c_end, pass.root_adjoint());
+        pass.backward(out);
+      }
+      pass.end_panel(out);
+      panel_end(unit);
+    }
+  });
+}
+
+// The same over the whole matrix, with the number of the worker as a last argument. Gradients are
+// gathered per block pair and added in the order of the schedule.
 template <class Strip, class PanelEnd>
 void sweep(const Program& program, const PointSet& points, VectorView gradient, Strip&& strip,
            PanelEnd&& panel_end) {
@@ -26,21 +47,11 @@ void sweep(const Program& program, const PointSet& points, VectorView gradient, 
   const auto pair = [&](Index i, Index j, Index slot, int worker) {
     auto& pass = passes[static_cast<std::size_t>(worker)];
     if (!pass) pass = std::make_unique<TreePass>(program, points, points, largest);
-    double* out = partial.data() + slot * program.num_parameters;
-    for_each_unit(points, i, j, [&](const Unit& unit) {
-      pass->set_rows(*unit.group, unit.row_begin, unit.row_end);
-      for (Index c = unit.column_begin; c < unit.column_end; c += kGradientPanel) {
-        const Index c_end = std::min(c + kGradientPanel, unit.column_end);
-        pass->begin_panel(c, c_end);
-        for (Index row = unit.row_begin; row < unit.row_end; row += kGradientRows) {
-          const double* root = pass->forward(row - unit.row_begin, kGradientRows);
-          strip(unit, root, row, c, c_end, worker, pass->root_adjoint());
-          pass->backward(out);
-        }
-        pass->end_panel(out);
-        panel_end(unit, worker);
-      }
-    });
+    sweep_pair(
+        points, i, j, *pass, partial.data() + slot * program.num_parameters,
+        [&](const Unit& unit, const double* values, Index row, Index c, Index c_end,
+            double* adjoint) { strip(unit, values, row, c, c_end, adjoint, worker); },
+        [&](const Unit& unit) { panel_end(unit, worker); });
   };
   tournament(blocks, pair, [&](Index pairs) {
     for (Index slot = 0; slot < pairs; ++slot) gradient += partial.col(slot);
@@ -90,8 +101,8 @@ void product_with_gradient(const Program& program, const PointSet& points, Const
   };
   sweep(
       program, points, gradient,
-      [&](const Unit& unit, const double* root, Index row, Index c, Index c_end, int worker,
-          double* adjoint) {
+      [&](const Unit& unit, const double* root, Index row, Index c, Index c_end, double* adjoint,
+          int worker) {
         auto& m = multipliers[static_cast<std::size_t>(worker)];
         if (!m) m = make_multiplier();
         m->set_columns(c, c_end - c);
@@ -119,7 +130,7 @@ void sweep_weights(const Program& program, ConstMatrixView x, VectorView gradien
   if (n == 0) return;
   sweep(
       program, points, gradient,
-      [&](const Unit& unit, const double*, Index row, Index c, Index c_end, int, double* adjoint) {
+      [&](const Unit& unit, const double*, Index row, Index c, Index c_end, double* adjoint, int) {
         const Index last = std::min(c_end, n);
         for (Index r = row; r < row + kGradientRows; ++r, adjoint += c_end - c) {
           const Index used = r < n ? std::max<Index>(0, last - c) : 0;
@@ -147,6 +158,20 @@ void weighted_gradient(const Program& program, ConstMatrixView x, ConstVectorVie
   const Index stride = s.outerStride();
   sweep_weights(program, x, gradient,
                 [=](Index i, Index j) { return v[i] * v[j] - data[i + j * stride]; });
+}
+
+void outer_gradient(const PointSet& points, TreePass& pass, const double* u, const double* v,
+                    VectorView gradient) {
+  gradient.setZero();
+  const auto blocks = static_cast<Index>(points.blocks().size());
+  const auto strip = [&](const Unit& unit, const double*, Index row, Index c, Index c_end,
+                         double* adjoint) {
+    simd::gradient_kernels().weights(u + row, v + row, u + c, v + c, points.padded(), 1,
+                                     unit.symmetric, kGradientRows, c_end - c, adjoint);
+  };
+  for (Index i = 0; i < blocks; ++i)
+    for (Index j = i; j < blocks; ++j)
+      sweep_pair(points, i, j, pass, gradient.data(), strip, [](const Unit&) {});
 }
 
 }  // namespace mercer::operators::detail

@@ -3,7 +3,7 @@
 //   Cost: about one evaluation in double, plus one multiply-add per pair and ARD lengthscale.
 #pragma once
 
-#include "mercer/operators/detail/point_set.hpp"
+#include "mercer/operators/detail/tree_pass.hpp"
 
 namespace mercer::operators::detail {
 
@@ -17,5 +17,11 @@ void weighted_gradient(const Program& program, ConstMatrixView x, ConstMatrixVie
 /// The same with w_i w_j - s_ij in place of s_ij.
 void weighted_gradient(const Program& program, ConstMatrixView x, ConstVectorView w,
                        ConstMatrixView s, VectorView gradient);
+
+/// gradient(p) = u' (dK/dtheta_p) v for prepared points that are not sorted, in one thread. `pass`
+/// is one over them, made for at least points.padded() rows; u and v have points.padded() entries,
+/// zero beyond the points.
+void outer_gradient(const PointSet& points, TreePass& pass, const double* u, const double* v,
+                    VectorView gradient);
 
 }  // namespace mercer::operators::detail

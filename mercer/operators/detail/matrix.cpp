@@ -12,8 +12,8 @@
 namespace mercer::operators::detail {
 namespace {
 
-constexpr Index kPanel = 256;
-constexpr Index kRows = 8;
+constexpr Index kPanel = kMatrixPanel;
+constexpr Index kRows = kMatrixRows;
 
 // One evaluator per thread, made when first used.
 class Evaluators {
@@ -138,21 +138,26 @@ struct StripWriter {
   }
 };
 
+// What blocks i and j of the points have to do with each other.
+void write_pair(const PointSet& points, Index i, Index j, StripEvaluator<double>& evaluator,
+                const StripWriter& write_strip) {
+  for_each_unit(points, i, j, [&](const Unit& unit) {
+    evaluator.set_rows(points, *unit.group, unit.row_begin, unit.row_end);
+    for (Index c = unit.column_begin; c < unit.column_end; c += kPanel) {
+      const Index c_end = std::min(c + kPanel, unit.column_end);
+      evaluator.set_columns(points, c, c_end);
+      for (Index row = unit.row_begin; row < unit.row_end; row += kRows)
+        write_strip(unit, evaluator.evaluate(row - unit.row_begin, kRows), row, c, c_end);
+    }
+  });
+}
+
 void write_dense(const Program& program, ConstMatrixView x, MatrixView out, bool mirror) {
   const PointSet points(program, x, {.sort = false});
   Evaluators evaluators(program, 1024);
   const StripWriter write_strip{program.outer_factor, points.size(), out, mirror};
   tournament(static_cast<Index>(points.blocks().size()), [&](Index i, Index j, Index, int worker) {
-    for_each_unit(points, i, j, [&](const Unit& unit) {
-      auto& evaluator = evaluators[worker];
-      evaluator.set_rows(points, *unit.group, unit.row_begin, unit.row_end);
-      for (Index c = unit.column_begin; c < unit.column_end; c += kPanel) {
-        const Index c_end = std::min(c + kPanel, unit.column_end);
-        evaluator.set_columns(points, c, c_end);
-        for (Index row = unit.row_begin; row < unit.row_end; row += kRows)
-          write_strip(unit, evaluator.evaluate(row - unit.row_begin, kRows), row, c, c_end);
-      }
-    });
+    write_pair(points, i, j, evaluators[worker], write_strip);
   });
 }
 
@@ -160,6 +165,14 @@ void write_dense(const Program& program, ConstMatrixView x, MatrixView out, bool
 
 void dense_symmetric(const Program& program, ConstMatrixView x, MatrixView out) {
   write_dense(program, x, out, /*mirror=*/true);
+}
+
+void dense_symmetric(const Program& program, const PointSet& points,
+                     StripEvaluator<double>& evaluator, MatrixView out) {
+  const StripWriter write_strip{program.outer_factor, points.size(), out, /*mirror=*/true};
+  const auto blocks = static_cast<Index>(points.blocks().size());
+  for (Index i = 0; i < blocks; ++i)
+    for (Index j = i; j < blocks; ++j) write_pair(points, i, j, evaluator, write_strip);
 }
 
 void dense_lower(const Program& program, ConstMatrixView x, MatrixView out) {

@@ -3,9 +3,13 @@
 
 #include <span>
 
-#include "mercer/operators/detail/point_set.hpp"
+#include "mercer/operators/detail/strip_evaluator.hpp"
 
 namespace mercer::operators::detail {
+
+/// Columns and rows of the strips that matrices are written by.
+inline constexpr Index kMatrixPanel = 256;
+inline constexpr Index kMatrixRows = 8;
 
 /// out(:, k) = K(x, x_which[k]).
 void matrix_columns(const Program& program, const Matrix& x, const PointSet& sorted,
@@ -16,6 +20,10 @@ void dense_cross(const Program& program, ConstMatrixView a, ConstMatrixView b, M
 
 /// out = K(x, x), equal to its transpose bit for bit.
 void dense_symmetric(const Program& program, ConstMatrixView x, MatrixView out);
+/// The same of prepared points that are not sorted, in one thread. The evaluator takes at least
+/// points.padded() rows and kMatrixPanel columns.
+void dense_symmetric(const Program& program, const PointSet& points,
+                     StripEvaluator<double>& evaluator, MatrixView out);
 /// The lower triangle of out = that of K(x, x).
 void dense_lower(const Program& program, ConstMatrixView x, MatrixView out);
 

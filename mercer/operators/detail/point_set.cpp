@@ -16,6 +16,7 @@ namespace {
 using kernels::Family;
 
 void check_finite(ConstMatrixView x) {
+  if (x.allFinite()) return;
   for (Index c = 0; c < x.cols(); ++c)
     for (Index i = 0; i < x.rows(); ++i)
       if (!std::isfinite(x(i, c)))
@@ -53,33 +54,64 @@ bool may_use_dot(const ProgramLeaf& leaf) {
   return leaf.info->smooth_at_zero && leaf.scale.size() > 1;
 }
 
+// Lowest and highest of some values. Four running pairs: one pair would wait for itself.
+struct Range {
+  double low, high;
+};
+Range range_of(const double* begin, const double* end) {
+  double low[4], high[4];
+  std::fill_n(low, 4, *begin);
+  std::fill_n(high, 4, *begin);
+  for (; begin + 4 <= end; begin += 4)
+    for (int c = 0; c < 4; ++c) {
+      low[c] = std::min(low[c], begin[c]);
+      high[c] = std::max(high[c], begin[c]);
+    }
+  for (; begin < end; ++begin) {
+    low[0] = std::min(low[0], *begin);
+    high[0] = std::max(high[0], *begin);
+  }
+  return {*std::min_element(low, low + 4), *std::max_element(high, high + 4)};
+}
+
 }  // namespace
 
+PointSet::PointSet(const Program& program, const PointSetOptions& options)
+    : program_(program), options_(options) {
+  if (options.sort) sort_weights_ = weights_of(program);
+}
+
 PointSet::PointSet(const Program& program, ConstMatrixView x, const PointSetOptions& options)
-    : program_(program),
-      options_(options),
-      size_(x.rows()),
-      padded_((x.rows() + options.align - 1) / options.align * options.align),
-      order_(static_cast<std::size_t>(x.rows())) {
-  if (x.cols() != program.num_inputs)
+    : PointSet(program, options) {
+  load(x);
+}
+
+void PointSet::load(ConstMatrixView x) {
+  if (x.cols() != program_.num_inputs)
     throw DimensionMismatch("kernel operator: columns of the points", x.cols(),
-                            "inputs of the kernel", program.num_inputs);
+                            "inputs of the kernel", program_.num_inputs);
   check_finite(x);
+  size_ = x.rows();
+  padded_ = (size_ + options_.align - 1) / options_.align * options_.align;
+  min_depth_ = 0;
+  any_wide_ = huge_factors_ = false;
+  blocks_.clear();
+  tile_boxes_.clear();
+  order_.resize(static_cast<std::size_t>(size_));
   std::iota(order_.begin(), order_.end(), Index{0});
   if (size_ == 0) return;
-  if (options.sort) sort_weights_ = weights_of(program);
   // A few blocks even when all would fit into one, so that there is something to share out.
-  const Index tiles = (padded_ + options.tile - 1) / options.tile;
+  const Index tiles = (padded_ + options_.tile - 1) / options_.tile;
   while (min_depth_ < 3 && (tiles >> (min_depth_ + 2)) > 0) ++min_depth_;
   split(0, padded_, 0, x);
   fill_sources(x);
-  for (const auto& leaf : program.leaves) {
+  for (const auto& leaf : program_.leaves) {
     if (leaf.family != Family::dot) continue;
     for (std::size_t k = 0; k < leaf.inputs.size(); ++k)
       if (x.col(leaf.inputs[k]).cwiseAbs().maxCoeff() * leaf.scale[k] > kLargestFloatFactor)
         huge_factors_ = true;
   }
-  if (!options.grouped) return;
+  if (!options_.grouped) return;
   for (auto& block : blocks_) {
     block.groups = group(block.begin, block.end);
     for (const auto& g : block.groups) any_wide_ = any_wide_ || g.wide;
@@ -123,11 +155,16 @@ void PointSet::split(Index begin, Index end, int depth, ConstMatrixView x) {
 void PointSet::fill_sources(ConstMatrixView x) {
   const double* origin = options_.origin != nullptr ? options_.origin : x.data();
   const Index origin_stride = options_.origin != nullptr ? options_.origin_stride : x.outerStride();
+  if (padded_ > room_) {
+    sources_.clear();
+    for (std::size_t s = 0; s < program_.sources.size(); ++s)
+      sources_.emplace_back(program_.source_features(static_cast<int>(s)) * padded_);
+    room_ = padded_;
+  }
   for (std::size_t s = 0; s < program_.sources.size(); ++s) {
     const auto& spec = program_.sources[s];
     const auto inputs = static_cast<Index>(spec.inputs.size());
-    sources_.emplace_back(program_.source_features(static_cast<int>(s)) * padded_);
-    double* out = sources_.back().data();
+    double* out = sources_[s].data();
     for (Index f = 0; f < inputs; ++f) {
       const Index c = spec.inputs[static_cast<std::size_t>(f)];
       for (Index k = 0; k < padded_; ++k) {
@@ -145,19 +182,19 @@ void PointSet::fill_sources(ConstMatrixView x) {
       }
     }
   }
+  if (!options_.boxes) return;
   for (Index begin = 0; begin < padded_; begin += kTile) {
     auto& box = tile_boxes_.emplace_back();
     for (Index c = 0; c < program_.num_inputs; ++c) {
       const double* values = source(0) + c * padded_;
-      const auto [low, high] =
-          std::minmax_element(values + begin, values + std::min(begin + kTile, padded_));
-      box.low.push_back(*low);
-      box.high.push_back(*high);
+      const auto range = range_of(values + begin, values + std::min(begin + kTile, padded_));
+      box.low.push_back(range.low);
+      box.high.push_back(range.high);
     }
   }
 }
 
-RowGroup PointSet::describe(Index begin, Index end) const {
+RowGroup PointSet::describe(Index begin, Index end) {
   RowGroup group{begin, end, {}, {}, false};
   const bool narrow = options_.precision == Precision::float32;
   group.wide = narrow && (options_.wide || huge_factors_);
@@ -166,8 +203,8 @@ RowGroup PointSet::describe(Index begin, Index end) const {
     auto& centre = group.centres.emplace_back(static_cast<std::size_t>(features));
     for (Index f = 0; f < features; ++f) {
       const double* values = sources_[s].data() + f * padded_;
-      const auto [low, high] = std::minmax_element(values + begin, values + end);
-      centre[static_cast<std::size_t>(f)] = *low / 2 + *high / 2;
+      const auto range = range_of(values + begin, values + end);
+      centre[static_cast<std::size_t>(f)] = range.low / 2 + range.high / 2;
     }
   }
   for (const auto& leaf : program_.leaves) {
@@ -177,18 +214,20 @@ RowGroup PointSet::describe(Index begin, Index end) const {
       group.forms.push_back(simd::Form::dot);
       continue;
     }
-    double largest_norm = 0;
     double largest = 0;
-    for (Index k = begin; k < end; ++k) {
-      double norm = 0;
-      for (std::size_t f = 0; f < leaf.scale.size(); ++f) {
-        const double value = source[static_cast<Index>(f) * padded_ + k];
-        const double a = (value - centre[f]) * leaf.scale[f];
-        norm += a * a;
-        largest = std::max(largest, std::abs(a));
+    norms_.assign(static_cast<std::size_t>(end - begin), 0.0);
+    double* norms = norms_.data();
+    for (std::size_t f = 0; f < leaf.scale.size(); ++f) {
+      const double* values = source + static_cast<Index>(f) * padded_ + begin;
+      const double middle = centre[f], scale = leaf.scale[f];
+      for (Index k = 0; k < end - begin; ++k) {
+        const double a = (values[k] - middle) * scale;
+        norms[k] += a * a;
       }
-      largest_norm = std::max(largest_norm, norm);
+      const auto range = range_of(values, values + (end - begin));
+      largest = std::max(largest, std::max(range.high - middle, middle - range.low) * scale);
     }
+    const double largest_norm = *std::max_element(norms_.begin(), norms_.end());
     const auto features = static_cast<Index>(leaf.scale.size());
     const bool dot = may_use_dot(leaf) && largest_norm <= dot_limit(options_.precision, features);
     const bool exact = largest > direct_limit(options_.precision);
@@ -207,7 +246,7 @@ bool PointSet::wants_split(const RowGroup& group) const {
 }
 
 // The largest groups that need no splitting; where splitting gains nothing, the whole.
-std::vector<RowGroup> PointSet::group(Index begin, Index end) const {
+std::vector<RowGroup> PointSet::group(Index begin, Index end) {
   RowGroup whole = describe(begin, end);
   if (end - begin <= options_.tile || !wants_split(whole)) return {std::move(whole)};
   const Index tiles = (end - begin + options_.tile - 1) / options_.tile;

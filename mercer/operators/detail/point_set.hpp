@@ -48,6 +48,7 @@ struct PointSetOptions {
   Index tile = kTile;              // smallest group
   Index block = 1024;              // largest block
   bool wide = false;               // evaluate all in double: another set it meets has huge factors
+  bool boxes = true;               // false when box() is never asked for
   const double* origin = nullptr;  // phases of periodic leaves count from here; null: first point
   Index origin_stride = 0;
 };
@@ -55,6 +56,10 @@ struct PointSetOptions {
 class PointSet {
  public:
   PointSet(const Program& program, ConstMatrixView x, const PointSetOptions& options);
+  /// Empty until load().
+  PointSet(const Program& program, const PointSetOptions& options);
+  /// From now on these points; memory is used again.
+  void load(ConstMatrixView x);
 
   Index size() const { return size_; }
   Index padded() const { return padded_; }
@@ -75,8 +80,8 @@ class PointSet {
  private:
   void split(Index begin, Index end, int depth, ConstMatrixView x);
   void fill_sources(ConstMatrixView x);
-  RowGroup describe(Index begin, Index end) const;
-  std::vector<RowGroup> group(Index begin, Index end) const;
+  RowGroup describe(Index begin, Index end);
+  std::vector<RowGroup> group(Index begin, Index end);
   bool wants_split(const RowGroup& group) const;
 
   const Program& program_;
@@ -91,6 +96,8 @@ class PointSet {
   std::vector<Block> blocks_;
   std::vector<Box> tile_boxes_;
   std::vector<Buffer<double>> sources_;
+  Index room_ = 0;             // padded points that the sources have memory for
+  std::vector<double> norms_;  // workspace of describe()
 };
 
 }  // namespace mercer::operators::detail

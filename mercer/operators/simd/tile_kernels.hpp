@@ -25,6 +25,8 @@ namespace mercer::operators::simd {
 inline constexpr Index kPackedRows = 4;
 /// Panels of columns are multiples of this, whatever the instruction set.
 inline constexpr Index kColumnAlign = 64;
+/// The same of strips in double, which have half the lanes.
+inline constexpr Index kColumnAlignDouble = 32;
 
 /// How a strip is written.
 enum class Write { store, add, multiply };
