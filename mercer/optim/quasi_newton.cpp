@@ -90,6 +90,8 @@ QuasiNewtonResult Search::run(Vector theta, Matrix hessian,
   double length = 1;  // of Newton's step
   Vector next = box_.bounded() ? box_.inside(theta) : theta;
   out.theta = next;
+  out.step = Vector::Zero(next.size());
+  out.hessian = hessian_;
   for (int k = 0; k < options_.steps; ++k) {
     Point here{next, f_(next, k), {}};
     if (here.estimate.gradient.size() == 0) {
@@ -121,6 +123,8 @@ QuasiNewtonResult Search::run(Vector theta, Matrix hessian,
     out.theta = best.theta;
     out.gain = best.gain;
     out.noise = best.noise;
+    out.step = best.step;
+    out.hessian = hessian_;
     if (observer &&
         observer({k + 1, here.theta, here.gain, here.noise, accepted}) == Action::stop) {
       out.stop = StopReason::interrupted;

@@ -41,6 +41,8 @@ struct QuasiNewtonResult {
   StopReason stop = StopReason::iteration_limit;
   int steps = 0;
   double gain = 0, noise = 0;
+  Vector step;     // that would follow at theta
+  Matrix hessian;  // as the gradients have corrected it
 };
 
 /// `hessian` may be indefinite: where it is not positive, steps are short.

@@ -1,6 +1,7 @@
 #include "mercer/planning/training_plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -188,11 +189,18 @@ Index rows_before_solves(const Learning& p, Index rows) {
 }
 
 // Products of all rows that one gradient on a level usually takes.
-double products_of_gradient(const Learning& p, Index level, Index rows) {
+double products_of_gradient(const Learning& p, const SystemChoice& system, Index level,
+                            Index rows) {
   const double share = static_cast<double>(level) / static_cast<double>(rows);
-  const auto columns =
-      static_cast<double>(1 + inference::mean_basis_size(p.problem.mean, p.d) + p.train.probes);
-  return share * share * training::usual_products(columns);
+  const Index columns =
+      p.functions.count * (1 + inference::mean_basis_size(p.problem.mean, p.d) + p.train.probes);
+  if (p.problem.gaussian())
+    return share * share * training::usual_products(static_cast<double>(columns));
+  const auto nominal = p.at_nominal_speed();
+  const double product =
+      inference::product_seconds(nominal.speed, rows, system.op, system.precision, columns) /
+      static_cast<double>(columns);
+  return nominal.cost(p.evidence(inference::EvidenceBy::solves), level, system).seconds / product;
 }
 
 // The levels of gradients by solves, in order, and what they take.
@@ -226,13 +234,16 @@ Index usual_budget(const Learning& p, const SystemChoice& system, Index rows) {
 SolveLevels plan_levels(const Learning& p, const SystemChoice& system, Index rows, Index before) {
   SolveLevels out;
   out.fewer = levels_by_solves(rows, before);
-  out.budget = p.train.budget.value_or(usual_budget(p, system, rows));
+  out.budget = p.train.budget;
+  // The Vecchia likelihood goes on where a budget ends; other likelihoods have no such thing.
+  if (!out.budget && p.problem.gaussian()) out.budget = usual_budget(p, system, rows);
   auto all = out.fewer;
   all.push_back(rows);
   double spent = 0;
   for (const Index level : all) {
-    const double one = products_of_gradient(p, level, rows);
-    const double most = std::floor((static_cast<double>(*out.budget) - spent) / one);
+    const double one = products_of_gradient(p, system, level, rows);
+    const double most =
+        out.budget ? std::floor((static_cast<double>(*out.budget) - spent) / one) : HUGE_VAL;
     const double count = std::min(level == rows ? kGradientsOnLast : kGradientsOnLevel, most);
     if (count < 1) break;
     spent += count * one;
@@ -258,24 +269,42 @@ std::string levels_text(const SolveLevels& levels, Index rows) {
                      count_text(levels.fewer.front()));
 }
 
+// The same of a likelihood that is not Gaussian: begun exactly on 500, then on random 4,000 rows.
+std::string laplace_levels_text(const Way& w, const SolveLevels& levels) {
+  std::string text;
+  if (!w.levels.empty()) text += fmt::format(", begun exactly on {}", count_text(w.levels.back()));
+  std::vector<std::string> parts;
+  for (const Index rows : levels.fewer) parts.push_back(count_text(rows));
+  if (!parts.empty())
+    text += fmt::format(", {} on random {}", w.levels.empty() ? "begun" : "then",
+                        fmt::join(parts, " and "));
+  if (levels.budget && levels.gradient_rows < w.rows)
+    text += levels.gradient_rows == 0
+                ? fmt::format("; the budget of {} does not last for one gradient",
+                              plural(*levels.budget, "product"))
+                : fmt::format("; a budget of {} ends it on {} of them",
+                              plural(*levels.budget, "product"), count_text(levels.gradient_rows));
+  return text;
+}
+
 std::string reason_of_solves(const Learning& p, const Way& w, const std::string& how) {
   const auto& entry = training::trainers().find(w.trainer);
   const auto words = entry.words.empty() ? entry.name : entry.words;
   const auto which =
       fmt::format("{} {} rows", w.rows == p.n ? "all" : "random", count_text(w.rows));
   if (!p.problem.gaussian())
-    return fmt::format(
-        "Learning is by {} on gradients by solves from {} rows{}. ", words, count_text(w.rows),
-        w.levels.empty() ? "" : fmt::format(", begun exactly on {}", count_text(w.levels.back())));
+    return fmt::format("Learning is by {} on gradients by solves from {} rows{}. ", words,
+                       count_text(w.rows), how);
   if (w.levels.empty()) return fmt::format("Hyperparameters are learned on {} by {}. ", which, how);
   return fmt::format("Hyperparameters are learned on {} rows by Cholesky, then on {} by {}. ",
                      count_text(w.levels.back()), which, how);
 }
 
-// Which levels memory suffices to factor, beside what the surrogate takes.
+// Which levels memory suffices to factor, beside what the surrogate takes. With a likelihood that
+// is not Gaussian only those before the last ever are.
 void add_factorisations(const Learning& p, double surrogate_bytes, Way& w) {
   auto all = w.solve_levels;
-  all.push_back(w.rows);
+  if (p.problem.gaussian()) all.push_back(w.rows);
   for (const Index level : all) {
     const double bytes = surrogate_bytes + p.cost(p.exact(), level).bytes;
     if (p.plan.base_bytes + bytes > p.plan.budget_bytes) break;
@@ -320,13 +349,15 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
     w.budget = p.train.budget;
     how = "exact gradients from solves";
   }
+  SolveLevels levels;
   if (entry.in_levels) {
-    const auto levels = plan_levels(p, w.system, rows, before);
+    levels = plan_levels(p, w.system, rows, before);
     w.solve_levels = levels.fewer;
     w.budget = levels.budget;
     gradient_seconds = levels.seconds;
     how = levels_text(levels, rows);
   }
+  if (!p.problem.gaussian()) how = laplace_levels_text(w, levels);
   w.row.stage = "train";
   w.row.method = fmt::format("{} on {} rows, {}", trainer, count_text(rows),
                              surrogate_only         ? "Vecchia likelihood"

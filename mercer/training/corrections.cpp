@@ -2,15 +2,8 @@
 // At theta_k the exact gradient differs from that of the surrogate by D, which is followed as a
 // linear function of theta (discrepancy.hpp), and theta_{k+1} maximises the surrogate and the
 // integral of D. At the fixed point the exact gradient is zero.
-//   Levels: nested random rows N_0 < N_1 < ... < N. A level begins with theta and D of the last, D
+//   Levels: of more and more rows (levels.hpp). A level begins with theta and D of the last, D
 //   scaled by the number of rows, and ends as soon as more gradients there would not help the next.
-//   With F_l the information of N_l rows, r = N_{l+1} / N_l and p parameters, the maximum of the
-//   next level is away by N(0, F_l^-1 - F_{l+1}^-1), because the one of fewer rows is the one of
-//   more rows and independent noise. Going there gains
-//     1/2 tr(F_{l+1} (F_l^-1 - F_{l+1}^-1)) = p/2 (r - 1)
-//   on average on the next level, whatever is done on this one. A gain G = g'F_l^-1 g / 2 that is
-//   left on this level is r G on the next. So a level is left when r G <= p/2 (r - 1): what it
-//   leaves is no more than what the next one has to find anyway.
 //   The end is honest: on the last level g'F^-1 g / 2 (with a prior of unit width) is the log
 //   likelihood that is still to be gained. A posterior standard deviation in every parameter is
 //   p/2; a run ends within half of one, p/8, or within what the noise of g alone would show. A
@@ -30,17 +23,16 @@
 #include "mercer/training/archive.hpp"
 #include "mercer/training/discrepancy.hpp"
 #include "mercer/training/gradients.hpp"
+#include "mercer/training/levels.hpp"
 #include "mercer/training/surrogate.hpp"
 #include "mercer/training/trainers.hpp"
 
 namespace mercer::training {
 namespace {
 
-constexpr int kMostCorrections = 10, kMostOnLevel = 4, kDefaultSteps = 100, kSurrogateSteps = 60,
-              kInnerSteps = 12;
-// A gain in log likelihood below which the posterior of theta does not care, and the gain of half a
-// posterior standard deviation of one parameter.
-constexpr double kNoGain = 0.1, kHalfDeviation = 0.125;
+constexpr int kMostCorrections = 10, kDefaultSteps = 100, kSurrogateSteps = 60, kInnerSteps = 12;
+// The gain of half a posterior standard deviation of one parameter.
+constexpr double kHalfDeviation = 0.125;
 // Solves are carried further once so little is left to gain.
 constexpr double kNearGain = 5.0;
 // A climb of the surrogate leaves this share of what there is to gain, which counts up to so much.
@@ -79,15 +71,14 @@ class Corrections {
   void choose_way();
   bool affordable(double expected) const;
   double expected_products(std::size_t level) const;
-  double share(std::size_t level) const;
   double most_to_leave(double noise) const;
   Vector free_part(const Vector& g) const;
-  bool last() const { return level_ + 1 == rows_.size(); }
+  bool last() const { return levels_.last(level_); }
   bool stopped() const { return at_->gradients.stopped(); }
   double fraction() const;
 
   Search& search_;
-  std::vector<Index> rows_;  // of all levels
+  Levels levels_;
   std::unique_ptr<Level> at_;
   // Of the last exact gradient.
   Vector gradient_;
@@ -107,12 +98,9 @@ class Corrections {
 
 Corrections::Corrections(Search& search)
     : search_(search),
+      levels_(search.choice()),
       discrepancy_(search.start().log_parameters().size()),
-      factorable_rows_(search.choice().factorable_rows) {
-  for (const Index rows : search.choice().solve_levels)
-    if (rows < search.choice().rows) rows_.push_back(rows);
-  rows_.push_back(search.choice().rows);
-}
+      factorable_rows_(search.choice().factorable_rows) {}
 
 void Corrections::visit_state(Archive& archive) {
   archive.number("step", step_);
@@ -149,8 +137,8 @@ void Corrections::resume() {
   const Index parameters = theta_.size();
   Archive archive(search_.trainer_state());
   archive.number("level", level_);
-  if (level_ >= rows_.size()) throw ModelFileError("the checkpoint is damaged: no such level");
-  at_ = std::make_unique<Level>(search_, rows_[level_]);
+  if (level_ >= levels_.size()) throw ModelFileError("the checkpoint is damaged: no such level");
+  at_ = std::make_unique<Level>(search_, levels_.rows(level_));
   visit_state(archive);
   if (theta_.size() != parameters)
     throw ModelFileError("the checkpoint is damaged: it is of another number of parameters");
@@ -170,28 +158,16 @@ Vector Corrections::free_part(const Vector& g) const {
   return out;
 }
 
-// Of learning by solves, by the pairs of rows.
 double Corrections::fraction() const {
-  double before = 0, total = 0;
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    total += share(i);
-    if (i < level_) before += share(i);
-  }
-  const double here = std::min(0.95, static_cast<double>(level_step_) / kMostCorrections);
-  return (before + here * share(level_)) / total;
-}
-
-// What a product with the rows of a level costs, over that of one with all rows.
-double Corrections::share(std::size_t level) const {
-  const double part = static_cast<double>(rows_[level]) / static_cast<double>(rows_.back());
-  return part * part;
+  return levels_.fraction(level_,
+                          std::min(0.95, static_cast<double>(level_step_) / kMostCorrections));
 }
 
 // Factorisations where they are expected to take less than solves, or solves have failed.
 void Corrections::choose_way() {
   auto& gradients = at_->gradients;
   if (!gradients.factorable() || gradients.factored()) return;
-  const bool few = !last() && rows_[level_] <= kFactoredLevel;
+  const bool few = !last() && levels_.rows(level_) <= kFactoredLevel;
   if (few || solves_failed_ || gradients.factored_products() < expected_products(level_))
     gradients.factor();
 }
@@ -199,12 +175,12 @@ void Corrections::choose_way() {
 // Products of all rows that one gradient on a level is expected to take.
 double Corrections::expected_products(std::size_t level) const {
   if (level == level_ && at_->gradients.factored()) return at_->gradients.factored_products();
-  const double growth =
-      iterations_on_ > 0 ? static_cast<double>(rows_[level]) / static_cast<double>(iterations_on_)
-                         : 1;
+  const double growth = iterations_on_ > 0 ? static_cast<double>(levels_.rows(level)) /
+                                                 static_cast<double>(iterations_on_)
+                                           : 1;
   const double iterations = iterations_ * std::pow(growth, kIterationsPower);
-  return share(level) * (iterations * static_cast<double>(at_->gradients.columns()) +
-                         kPassProducts * (1 + kErrorPasses));
+  return levels_.share(level) * (iterations * static_cast<double>(at_->gradients.columns()) +
+                                 kPassProducts * (1 + kErrorPasses));
 }
 
 bool Corrections::affordable(double expected) const {
@@ -212,17 +188,16 @@ bool Corrections::affordable(double expected) const {
   return !budget || search_.report.products + expected <= static_cast<double>(*budget);
 }
 
-// The gain that may be left on this level: see the top of this file.
+// The gain that may be left on this level.
 double Corrections::most_to_leave(double noise) const {
-  const double enough = std::max(kNoGain, noise);
-  if (last()) return std::max(enough, kHalfDeviation * static_cast<double>(theta_.size()));
-  const double r = static_cast<double>(rows_[level_ + 1]) / static_cast<double>(rows_[level_]);
-  return std::max(enough, 0.5 * static_cast<double>(theta_.size()) * (1 - 1 / r));
+  const double most = last() ? kHalfDeviation * static_cast<double>(theta_.size())
+                             : levels_.gain_to_leave(level_, theta_.size());
+  return std::max({kNoGain, noise, most});
 }
 
 // The first level: the surrogate alone, from the start. False when stopped.
 bool Corrections::begin() {
-  at_ = std::make_unique<Level>(search_, rows_.front());
+  at_ = std::make_unique<Level>(search_, levels_.rows(0));
   choose_way();
   // Exact gradients go on from there: to leave a quarter of what may be left in the end will do.
   const double gain = 0.25 * kHalfDeviation * static_cast<double>(theta_.size());
@@ -253,21 +228,21 @@ void Corrections::move_on(const optim::Box& box, int steps) {
 // To more rows; to all at once where the budget does not last for a gradient in between. False when
 // stopped.
 bool Corrections::next_level() {
-  const auto before = static_cast<double>(rows_[level_]);
+  const auto before = static_cast<double>(levels_.rows(level_));
   const auto known = at_->gradients.method().for_more_rows();
   do {
     ++level_;
   } while (!last() && !affordable(expected_products(level_)));
   level_step_ = 0;
-  const double r = static_cast<double>(rows_[level_]) / before;
+  const double r = static_cast<double>(levels_.rows(level_)) / before;
   at_.reset();  // first: both at once may not fit
-  at_ = std::make_unique<Level>(search_, rows_[level_]);
+  at_ = std::make_unique<Level>(search_, levels_.rows(level_));
   if (!known.empty()) at_->gradients.method().load(known, at_->gradients.problem());
   at_->gradients.limit_factorisations(factorable_rows_);
   choose_way();
   discrepancy_.scale(r);
   // What is expected there.
-  gain_ = r * gain_ + 0.5 * static_cast<double>(theta_.size()) * (r - 1);
+  gain_ = Levels::gain_on_more(gain_, r, theta_.size());
   neighbours_at_ = theta_;
   at_->surrogate.renew(theta_);
   // As far as it takes: rows that fewer did not have (replicates, which tell the noise) are known
@@ -299,7 +274,7 @@ bool Corrections::measure(double tolerance) {
   }
   if (!gradients.factored()) {
     iterations_ = exact.iterations;
-    iterations_on_ = rows_[level_];
+    iterations_on_ = levels_.rows(level_);
   }
   ++step_;
   ++level_step_;
@@ -379,7 +354,7 @@ Vector Corrections::run(const Vector& start) {
   }
   // A limit of steps on fewer rows: all are climbed with the correction that is known.
   if (!last() && !stopped() && report.stop != StopReason::breakdown) {
-    level_ = rows_.size() - 2;
+    level_ = levels_.size() - 2;
     next_level();
   }
   report.budget_spent = budget_spent_;

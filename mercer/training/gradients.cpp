@@ -50,18 +50,34 @@ double GradientsBySolves::share() const {
   return part * part;
 }
 
-bool GradientsBySolves::factorable() const {
-  return problem_.gaussian() && rows_.size() <= most_factored_;
+bool GradientsBySolves::factorable() const { return rows_.size() <= most_factored_; }
+
+std::unique_ptr<inference::Inference> GradientsBySolves::direct() const {
+  return inference::make(inference::evidence_method(problem_, inference::EvidenceBy::factorisation),
+                         problem_, search_.setup(rows_));
 }
 
-double GradientsBySolves::factored_products() const {
+// With Gaussian noise a factorisation has nothing to go on from, and its memory is for others in
+// between. Another likelihood's goes on from the last mode and factor.
+void GradientsBySolves::factor() {
+  factored_ = true;
+  if (!problem_.gaussian()) method_ = direct();
+}
+
+double GradientsBySolves::products_of(inference::EvidenceBy by) const {
   const auto& all = search_.choice();
   const Index d = rows_.x.cols();
   const auto speeds = inference::nominal_speeds(problem_.kernel, d);
-  const auto& direct = inference::methods().find(
-      inference::evidence_method(problem_, inference::EvidenceBy::factorisation));
-  const auto cost = direct.cost(
-      {.n = rows_.size(), .d = d, .parameters = problem_.kernel.num_parameters(), .speed = speeds});
+  const auto cost =
+      inference::methods()
+          .find(inference::evidence_method(problem_, by))
+          .cost({.n = rows_.size(),
+                 .d = d,
+                 .functions = {rows_.functions(), problem_.likelihood->coupled() != nullptr},
+                 .parameters = problem_.kernel.num_parameters(),
+                 .probes = search_.options().probes,
+                 .system = all.system,
+                 .speed = speeds});
   const double product =
       inference::product_seconds(speeds, all.rows, all.system.op, all.system.precision, columns()) /
       static_cast<double>(columns());
@@ -98,11 +114,9 @@ inference::Evidence GradientsBySolves::by_factorisation() {
              search_.stopped(search_.stage(rows_), -1,
                              fmt::format("step {}, by a factorisation", report.gradients() + 1));
   if (stopped_) return exact;
-  const auto direct =
-      inference::make(inference::evidence_method(problem_, inference::EvidenceBy::factorisation),
-                      problem_, search_.setup(rows_));
+  const auto fresh = problem_.gaussian() ? direct() : nullptr;
   try {
-    exact = direct->evaluate(problem_, {});
+    exact = (fresh ? fresh : method_)->evaluate(problem_, {});
   } catch (const Interrupted&) {
     stopped_ = true;
     return {};

@@ -40,16 +40,19 @@ class GradientsBySolves {
   /// No more rows than these, whatever memory there is now: a resumed run goes on as it began.
   void limit_factorisations(Index rows) { most_factored_ = std::min(most_factored_, rows); }
   /// From now on gradients come from factorisations: without noise, and whatever the condition.
-  void factor() { factored_ = true; }
+  void factor();
   bool factored() const { return factored_; }
-  /// What one of those takes, in products of all rows on a typical machine.
-  double factored_products() const;
+  /// What one of those takes, in products of all rows on a typical machine; and one by solves.
+  double factored_products() const { return products_of(inference::EvidenceBy::factorisation); }
+  double solved_products() const { return products_of(inference::EvidenceBy::solves); }
   /// A product of these rows is so much of one of all rows.
   double share() const;
   /// Right-hand sides of a solve.
   Index columns() const;
 
  private:
+  double products_of(inference::EvidenceBy by) const;
+  std::unique_ptr<inference::Inference> direct() const;
   inference::Evidence by_factorisation();
   inference::Evidence usable(inference::Evidence estimate, const Request& request, double products);
   void record(const inference::Evidence& estimate, double tolerance);

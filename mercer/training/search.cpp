@@ -245,21 +245,26 @@ Matrix Search::hessian(const Observations& rows, const Vector& theta) {
 inference::WarmStart Search::warm_start(const Observations& few, Index more, const Vector& theta) {
   auto problem = problem_on(few);
   problem.set_log_parameters(theta);
-  inference::WarmStart out;
-  // All rows are as they come, fewer are the first of a random order.
-  const bool in_order = more < all_.size() || few.size() == all_.size();
   try {
     const auto exact = inference::make(exact_method_, problem, setup(few));
     exact->evaluate(problem, {.gradient = false});
-    const Matrix a = exact->warm_start().a;
-    if (a.size() == 0) return out;
-    out.a = Matrix::Zero(more, a.cols());
-    for (Index i = 0; i < few.size(); ++i) out.a.row(in_order ? i : place(i)) = a.row(i);
+    return on_more_rows({.a = exact->warm_start().a}, more);
   } catch (const NotPositiveDefinite&) {
     return {};
   } catch (const Interrupted&) {
     interrupted();
   }
+}
+
+// Weights of the rows that are known and none of the others: K(X_more, X_few) a.
+inference::WarmStart Search::on_more_rows(const inference::WarmStart& few, Index more) const {
+  inference::WarmStart out;
+  const Index known = few.a.rows();
+  if (few.a.size() == 0 || known > more) return out;
+  // All rows are as they come, fewer are the first of a random order.
+  const bool in_order = more < all_.size() || known == all_.size();
+  out.a = Matrix::Zero(more, few.a.cols());
+  for (Index i = 0; i < known; ++i) out.a.row(in_order ? i : place(i)) = few.a.row(i);
   return out;
 }
 

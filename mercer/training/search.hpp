@@ -77,6 +77,8 @@ class Search {
   /// A warm start for more rows from the latent functions of few; empty where there is none.
   inference::WarmStart warm_start(const inference::Observations& few, Index more,
                                   const Vector& theta);
+  /// What is known of the latent functions of fewer rows, for more: their posterior mean there.
+  inference::WarmStart on_more_rows(const inference::WarmStart& few, Index more) const;
   /// Where the latent functions of the last climb were.
   const inference::WarmStart& last_warm_start() const { return climbed_; }
 
