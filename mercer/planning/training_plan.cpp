@@ -1,7 +1,6 @@
 #include "mercer/planning/training_plan.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "mercer/core/memory.hpp"
 #include "mercer/inference/adaptive.hpp"
 #include "mercer/inference/inference.hpp"
+#include "mercer/planning/level_plan.hpp"
 #include "mercer/training/rules.hpp"
 #include "mercer/training/training.hpp"
 
@@ -21,71 +21,14 @@ using inference::SystemChoice;
 
 // Hyperparameters learned on fewer rows than this are not worth having.
 constexpr Index kLeastSubset = 100, kMostSubset = 4000;
-// A way to learn that would take longer than this is taken only where no other is quicker; and what
-// exact gradients by solves may take of it, unless the user says how many products.
-constexpr double kLongestLearning = 3600, kLongestGradients = 1800;
-// Levels of gradients by solves: rows of the next over those of the last, and the fewest.
-constexpr Index kLevelRatio = 4, kLeastLevel = 2000;
-// Gradients on each level but the last, and on that.
-constexpr double kGradientsOnLevel = 3, kGradientsOnLast = 2;
+// A way to learn that would take longer than this is taken only where no other is quicker.
+constexpr double kLongestLearning = 3600;
 // With a likelihood that is not Gaussian, an exact evidence may take so long by estimate while
 // learning on all rows, and on those that learning by solves begins with.
 constexpr double kLongEvaluation = 2.0, kShortEvaluation = 0.5;
 constexpr Index kMostExactRows = 4000;
-
-// What learning usually takes, by likelihood: rows of the first exact searches (and from how many
-// rows on they are worth it), their evaluations per start and in all, evaluations on more rows,
-// gradients by solves.
-struct Habits {
-  Index first_rows, first_rows_from, rows_before_solves;
-  double evaluations_per_start, evaluations_in_all, evaluations_on_more, gradients,
-      surrogate_evaluations;
-};
-constexpr Habits kGaussianHabits{750, 1001, 1000, 8, 20, 8, 5, 60};
-constexpr Habits kLaplaceHabits{500, 501, 0, 0, 40, 4, 4, 0};
-
-// Everything that the ways to learn depend on.
-struct Learning {
-  const inference::Problem& problem;
-  double noise;
-  const inference::Observations& all;
-  const MethodOptions& method;
-  const TrainOptions& train;
-  const Plan& plan;
-  Index n, d;
-  inference::FunctionCount functions;
-  inference::Speeds speed;
-
-  const Habits& habits() const { return problem.gaussian() ? kGaussianHabits : kLaplaceHabits; }
-  std::string_view evidence(inference::EvidenceBy by) const {
-    return inference::evidence_method(problem, by);
-  }
-  std::string_view exact() const { return evidence(inference::EvidenceBy::factorisation); }
-  Learning at_nominal_speed() const {
-    auto out = *this;
-    out.speed = inference::nominal_speeds(problem.kernel, d);
-    return out;
-  }
-  /// Of one evaluation with its gradient on so many rows.
-  inference::EvaluationCost cost(std::string_view inference, Index rows,
-                                 const SystemChoice& system = {},
-                                 std::optional<Index> neighbours = {}) const {
-    return inference::methods().find(inference).cost(
-        {.n = rows,
-         .d = d,
-         .functions = functions,
-         .columns = 1 + inference::mean_basis_size(problem.mean, d),
-         .parameters = problem.kernel.num_parameters(),
-         .probes = train.probes,
-         .system = system,
-         .speed = speed,
-         .neighbours = neighbours});
-  }
-  double exact_seconds(Index rows) const { return cost(exact(), rows).seconds; }
-  double first_evaluations() const {
-    return habits().evaluations_in_all + habits().evaluations_per_start * (1 + train.restarts);
-  }
-};
+// A gradient without noise may take so many times what one by solves does.
+constexpr double kWorthNoNoise = 3;
 
 Learning learning_of(const inference::Problem& problem, double noise,
                      const inference::Observations& rows, const MethodOptions& method,
@@ -188,105 +131,6 @@ Index rows_before_solves(const Learning& p, Index rows) {
   return start < kLeastSubset ? 0 : start;
 }
 
-// Products of all rows that one gradient on a level usually takes.
-double products_of_gradient(const Learning& p, const SystemChoice& system, Index level,
-                            Index rows) {
-  const double share = static_cast<double>(level) / static_cast<double>(rows);
-  const Index columns =
-      p.functions.count * (1 + inference::mean_basis_size(p.problem.mean, p.d) + p.train.probes);
-  if (p.problem.gaussian())
-    return share * share * training::usual_products(static_cast<double>(columns));
-  const auto nominal = p.at_nominal_speed();
-  const double product =
-      inference::product_seconds(nominal.speed, rows, system.op, system.precision, columns) /
-      static_cast<double>(columns);
-  return nominal.cost(p.evidence(inference::EvidenceBy::solves), level, system).seconds / product;
-}
-
-// The levels of gradients by solves, in order, and what they take.
-struct SolveLevels {
-  std::vector<Index> fewer;  // before all rows
-  Index gradient_rows = 0;   // of the largest level that the budget usually lasts for; 0: none
-  double seconds = 0;        // of all gradients
-  std::optional<Index> budget;
-};
-
-// Rows of the levels: all, a quarter of them, and so on. A quarter that is not much more than what
-// is factored in a second becomes that.
-std::vector<Index> levels_by_solves(Index rows, Index before) {
-  Index n = rows / kLevelRatio;
-  if (n < 2 * training::kFactoredLevel) n = std::min(training::kFactoredLevel, rows / 2);
-  std::vector<Index> out;
-  for (; n >= std::max(kLeastLevel, before); n /= kLevelRatio) out.insert(out.begin(), n);
-  return out;
-}
-
-// As many products as take so long on a typical machine: no choice may depend on the clock.
-Index usual_budget(const Learning& p, const SystemChoice& system, Index rows) {
-  const auto nominal = p.at_nominal_speed();
-  const Index columns = 1 + p.train.probes;
-  const double product =
-      inference::product_seconds(nominal.speed, rows, system.op, system.precision, columns) /
-      static_cast<double>(columns);
-  return std::max<Index>(1, static_cast<Index>(std::min(1e9, kLongestGradients / product)));
-}
-
-SolveLevels plan_levels(const Learning& p, const SystemChoice& system, Index rows, Index before) {
-  SolveLevels out;
-  out.fewer = levels_by_solves(rows, before);
-  out.budget = p.train.budget;
-  // The Vecchia likelihood goes on where a budget ends; other likelihoods have no such thing.
-  if (!out.budget && p.problem.gaussian()) out.budget = usual_budget(p, system, rows);
-  auto all = out.fewer;
-  all.push_back(rows);
-  double spent = 0;
-  for (const Index level : all) {
-    const double one = products_of_gradient(p, system, level, rows);
-    const double most =
-        out.budget ? std::floor((static_cast<double>(*out.budget) - spent) / one) : HUGE_VAL;
-    const double count = std::min(level == rows ? kGradientsOnLast : kGradientsOnLevel, most);
-    if (count < 1) break;
-    spent += count * one;
-    out.gradient_rows = level;
-    out.seconds += count * p.cost(p.evidence(inference::EvidenceBy::solves), level, system).seconds;
-  }
-  return out;
-}
-
-// What is exact in learning in levels, and what is not.
-std::string levels_text(const SolveLevels& levels, Index rows) {
-  if (levels.gradient_rows == 0)
-    return fmt::format(
-        "the Vecchia likelihood alone: the budget of {} does not last for one gradient",
-        plural(*levels.budget, "product"));
-  if (levels.gradient_rows < rows)
-    return fmt::format(
-        "the Vecchia likelihood, corrected by exact gradients on random {} rows: a budget of {} "
-        "does not last for gradients on all",
-        count_text(levels.gradient_rows), plural(*levels.budget, "product"));
-  if (levels.fewer.empty()) return "exact gradients from solves";
-  return fmt::format("exact gradients from solves, begun on random {} rows",
-                     count_text(levels.fewer.front()));
-}
-
-// The same of a likelihood that is not Gaussian: begun exactly on 500, then on random 4,000 rows.
-std::string laplace_levels_text(const Way& w, const SolveLevels& levels) {
-  std::string text;
-  if (!w.levels.empty()) text += fmt::format(", begun exactly on {}", count_text(w.levels.back()));
-  std::vector<std::string> parts;
-  for (const Index rows : levels.fewer) parts.push_back(count_text(rows));
-  if (!parts.empty())
-    text += fmt::format(", {} on random {}", w.levels.empty() ? "begun" : "then",
-                        fmt::join(parts, " and "));
-  if (levels.budget && levels.gradient_rows < w.rows)
-    text += levels.gradient_rows == 0
-                ? fmt::format("; the budget of {} does not last for one gradient",
-                              plural(*levels.budget, "product"))
-                : fmt::format("; a budget of {} ends it on {} of them",
-                              plural(*levels.budget, "product"), count_text(levels.gradient_rows));
-  return text;
-}
-
 std::string reason_of_solves(const Learning& p, const Way& w, const std::string& how) {
   const auto& entry = training::trainers().find(w.trainer);
   const auto words = entry.words.empty() ? entry.name : entry.words;
@@ -300,17 +144,31 @@ std::string reason_of_solves(const Learning& p, const Way& w, const std::string&
                      count_text(w.levels.back()), which, how);
 }
 
-// Which levels memory suffices to factor, beside what the surrogate takes. With a likelihood that
-// is not Gaussian only those before the last ever are.
+// Which levels memory suffices to factor, beside what the surrogate takes.
 void add_factorisations(const Learning& p, double surrogate_bytes, Way& w) {
   auto all = w.solve_levels;
-  if (p.problem.gaussian()) all.push_back(w.rows);
+  all.push_back(w.rows);
   for (const Index level : all) {
     const double bytes = surrogate_bytes + p.cost(p.exact(), level).bytes;
     if (p.plan.base_bytes + bytes > p.plan.budget_bytes) break;
     w.factorable_rows = level;
     if (level == w.rows)
       w.row.note += fmt::format("; up to {} if solves fail", format_bytes(bytes));
+  }
+}
+
+// The same with a likelihood that is not Gaussian: levels before the last, where a factorisation,
+// which has no noise, takes little more than solves on a typical machine.
+void add_laplace_factorisations(const Learning& p, Way& w) {
+  const auto nominal = p.at_nominal_speed();
+  for (const Index level : w.solve_levels) {
+    const auto exact = nominal.cost(p.exact(), level);
+    const auto solved = nominal.cost(p.evidence(inference::EvidenceBy::solves), level, w.system);
+    if (level > training::kFactoredLevel || exact.seconds > kWorthNoNoise * solved.seconds ||
+        p.plan.base_bytes + exact.bytes > p.plan.budget_bytes)
+      break;
+    w.factorable_rows = level;
+    w.row.bytes = std::max(w.row.bytes, exact.bytes);
   }
 }
 
@@ -357,7 +215,8 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
     gradient_seconds = levels.seconds;
     how = levels_text(levels, rows);
   }
-  if (!p.problem.gaussian()) how = laplace_levels_text(w, levels);
+  if (!p.problem.gaussian())
+    how = laplace_levels_text(levels, w.levels.empty() ? 0 : w.levels.back(), rows);
   w.row.stage = "train";
   w.row.method = fmt::format("{} on {} rows, {}", trainer, count_text(rows),
                              surrogate_only         ? "Vecchia likelihood"
@@ -372,7 +231,8 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
   w.row.bytes = std::max(w.row.bytes, system_bytes);
   w.row.note = surrogate_only ? fmt::format("{:.2g} s an evaluation", surrogate.seconds)
                               : fmt::format("{:.2g} s a gradient", gradient.seconds);
-  if (entry.in_levels) add_factorisations(p, surrogate.bytes, w);
+  if (entry.in_levels && p.problem.gaussian()) add_factorisations(p, surrogate.bytes, w);
+  if (entry.in_levels && !p.problem.gaussian()) add_laplace_factorisations(p, w);
   w.reason = reason_of_solves(p, w, how);
   return w;
 }

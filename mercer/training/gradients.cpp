@@ -64,20 +64,18 @@ void GradientsBySolves::factor() {
   if (!problem_.gaussian()) method_ = direct();
 }
 
-double GradientsBySolves::products_of(inference::EvidenceBy by) const {
+double GradientsBySolves::factored_products() const {
   const auto& all = search_.choice();
   const Index d = rows_.x.cols();
   const auto speeds = inference::nominal_speeds(problem_.kernel, d);
+  const auto& direct = inference::methods().find(
+      inference::evidence_method(problem_, inference::EvidenceBy::factorisation));
   const auto cost =
-      inference::methods()
-          .find(inference::evidence_method(problem_, by))
-          .cost({.n = rows_.size(),
-                 .d = d,
-                 .functions = {rows_.functions(), problem_.likelihood->coupled() != nullptr},
-                 .parameters = problem_.kernel.num_parameters(),
-                 .probes = search_.options().probes,
-                 .system = all.system,
-                 .speed = speeds});
+      direct.cost({.n = rows_.size(),
+                   .d = d,
+                   .functions = {rows_.functions(), problem_.likelihood->coupled() != nullptr},
+                   .parameters = problem_.kernel.num_parameters(),
+                   .speed = speeds});
   const double product =
       inference::product_seconds(speeds, all.rows, all.system.op, all.system.precision, columns()) /
       static_cast<double>(columns());

@@ -42,16 +42,14 @@ class GradientsBySolves {
   /// From now on gradients come from factorisations: without noise, and whatever the condition.
   void factor();
   bool factored() const { return factored_; }
-  /// What one of those takes, in products of all rows on a typical machine; and one by solves.
-  double factored_products() const { return products_of(inference::EvidenceBy::factorisation); }
-  double solved_products() const { return products_of(inference::EvidenceBy::solves); }
+  /// What one of those takes, in products of all rows on a typical machine.
+  double factored_products() const;
   /// A product of these rows is so much of one of all rows.
   double share() const;
   /// Right-hand sides of a solve.
   Index columns() const;
 
  private:
-  double products_of(inference::EvidenceBy by) const;
   std::unique_ptr<inference::Inference> direct() const;
   inference::Evidence by_factorisation();
   inference::Evidence usable(inference::Evidence estimate, const Request& request, double products);

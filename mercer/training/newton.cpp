@@ -1,14 +1,17 @@
 // Newton's steps on levels of more and more rows, with the Hessian of few rows that every gradient
 // corrects. With the same probes every time, gradients by solves are those of one function, close
 // to the evidence.
-//   Levels:   as those of regression (levels.hpp). A level begins where the last one ended, with
-//   its Hessian per entry of y and the posterior mean of its latent functions. Levels of few rows
-//   are factored, where that is not expected to take much longer than solves: no noise. Noise: what
-//   fewer rows say of the maximum is a prior for that of more: N(theta_0, 2E H^-1), where E is the
-//   gain per parameter that is expected of the level. A gradient with noise of covariance S says no
-//   more than that, so S (theta - theta_0) / (2E) is added to it. Its zero is the best guess given
-//   both, and steps along directions of much noise are short. Without noise nothing is added. Cost:
-//   a Hessian of fewer rows by differences, and usually two gradients on all rows.
+//
+// Levels are those of regression (levels.hpp). A level begins where the last one ended, with its
+// Hessian per entry of y and the posterior mean of its latent functions. Levels that the plan has
+// found quick to factor are factored: no noise.
+//
+// What fewer rows say of the maximum is a prior for that of more: N(theta_0, 2E H^-1), where E is
+// the gain per parameter that is expected of the level. A gradient with noise of covariance S says
+// no more than that, so S (theta - theta_0) / (2E) is added to it. Its zero is the best guess given
+// both, and steps along directions of much noise are short. Without noise nothing is added.
+//
+// Cost: a Hessian of fewer rows by differences, and usually two or three gradients on all rows.
 #include <fmt/format.h>
 
 #include <Eigen/Cholesky>
@@ -29,9 +32,6 @@ namespace {
 constexpr int kMostSteps = 20, kMostFactored = 12;
 // A typical Hessian per entry of y, where none is known.
 constexpr double kTypicalHessian = 0.05;
-// A level is factored unless that is expected to take longer than solves by this: there is no
-// noise in it.
-constexpr double kWorthNoNoise = 3;
 
 class Newton {
  public:
@@ -92,9 +92,7 @@ void Newton::enter(std::size_t level) {
   at_.reset();  // first: both at once may not fit
   at_ = std::make_unique<GradientsBySolves>(search_, levels_.rows(level_));
   at_->limit_factorisations(factorable_rows_);
-  if (!last() && at_->rows().size() <= kFactoredLevel && at_->factorable() &&
-      at_->factored_products() <= kWorthNoNoise * at_->solved_products())
-    at_->factor();
+  if (!last() && at_->factorable()) at_->factor();
 }
 
 void Newton::begin(const Vector& start) {

@@ -38,6 +38,17 @@ TEST(QuasiNewton, ARoughHessianIsEnoughForFewSteps) {
   EXPECT_LT((result.theta - minimum(4)).norm(), 1e-3);
 }
 
+// What another search may begin with: the step that follows and the Hessian, which has the slope
+// that was seen along the last move (the secant equation).
+TEST(QuasiNewton, HandsOnTheNextStepAndTheHessian) {
+  const Vector start = minimum(3).array() + 0.3;
+  const auto result = quasi_newton(exactly, start, Matrix::Identity(3, 3), {}, {.steps = 2});
+  ASSERT_EQ(result.steps, 2);
+  const Vector s = result.theta - start, y = slope(result.theta) - slope(start);
+  EXPECT_LT((result.hessian * s - y).norm(), 1e-12 * y.norm() + 1e-14);
+  EXPECT_LT((result.hessian * result.step + slope(result.theta)).norm(), 1e-12);
+}
+
 TEST(QuasiNewton, AHessianThatIsWrongByFarIsCorrected) {
   const Vector start = minimum(3).array() - 1.5;
   for (const double factor : {-1.0, 0.0, 0.02, 50.0}) {

@@ -310,6 +310,33 @@ const PlanRow& chosen_row(const Plan& plan, const std::string& stage) {
                        [&](const PlanRow& row) { return row.chosen && row.stage == stage; });
 }
 
+TEST(Plan, OtherLikelihoodsLearnInLevelsToo) {
+  const auto plan = plan_of_classes(40000, "bernoulli-logit", 1, {});
+  EXPECT_EQ(plan.train_method, "newton");
+  // A sixteenth of the rows is fewer than the exact searches before have.
+  EXPECT_EQ(plan.solve_levels, (std::vector<Index>{10000}));
+  EXPECT_GT(plan.train_levels.back(), 2500);
+  EXPECT_EQ(plan_of_classes(160000, "bernoulli-logit", 1, {}).solve_levels,
+            (std::vector<Index>{10000, 40000}));
+  EXPECT_EQ(plan_of_classes(8000, "bernoulli-logit", 1, {}).solve_levels,
+            (std::vector<Index>{4000}));
+  EXPECT_EQ(plan.factorable_rows, 0);
+  EXPECT_FALSE(plan.train_budget);  // unless the user asks for one
+  EXPECT_NE(plan.reason.find("then on random 10,000"), std::string::npos) << plan.reason;
+  TrainOptions train;
+  train.budget = 1;
+  const auto none = plan_of_classes(40000, "poisson", 1, {}, train);
+  EXPECT_NE(none.reason.find("does not last for one gradient"), std::string::npos) << none.reason;
+  train.budget = 100;  // a gradient of 10,000 rows is 1/16 of 40 products with 8 probes
+  const auto some = plan_of_classes(40000, "poisson", 1, {}, train);
+  EXPECT_NE(some.reason.find("100 products ends it on 10,000"), std::string::npos) << some.reason;
+  train.budget = {};
+  train.train = "adam";  // asked for by name it is that of the papers
+  const auto adam = plan_of_classes(40000, "bernoulli-logit", 1, {}, train);
+  EXPECT_TRUE(adam.solve_levels.empty());
+  EXPECT_TRUE(adam.train_levels.empty());
+}
+
 // What the bits of a result depend on, or why there is none.
 std::string choices(const MethodOptions& method, const std::string& likelihood) {
   try {

@@ -57,6 +57,7 @@ TrainingChoice choice_of(const Case& c, Index n) {
     choice.levels = {n / 2, n};
   else if (!entry.from_start_values)
     choice.levels = {n / 2};
+  if (entry.in_levels) choice.solve_levels = {2 * n / 3};
   choice.system.solver = "cg";
   choice.system.preconditioner = "auto";
   return choice;
