@@ -102,8 +102,8 @@ Json approximation_json(const models::KernelMachine& model) {
   Json json = {{"method", model.sparse->method},
                {"evidence_kind", evidence_kind(model.sparse->method, model.problem.gaussian())},
                {"base_points", model.sparse->base.rows()},
-               {"blocks", model.sparse->blocks.order.empty() ? Json(nullptr)
-                                                             : Json(model.sparse->blocks.count())}};
+               {"blocks", model.sparse->blocks_learned > 0 ? Json(model.sparse->blocks_learned)
+                                                           : Json(nullptr)}};
   put(json, "jitter", model.sparse->jitter);
   json["checked_rows"] = check.rows;
   for (const auto& [name, value] : {std::pair("mean_rms", check.mean_rms),

@@ -155,6 +155,7 @@ void write_sparse(const KernelMachine& model, data::ArrayFile& file) {
                                   {"row_weights", sparse.weights.size() > 0},
                                   {"row_noise", sparse.noise.size() > 0},
                                   {"blocks", blocks},
+                                  {"blocks_learned", sparse.blocks_learned},
                                   {"chunk", sparse.chunk},
                                   {"check", check_json(model.check)}};
   file.header["noise"] = nullptr;
@@ -181,9 +182,10 @@ void read_sparse(data::ArrayFile& file, KernelMachine& model) {
   model.sparse_rows = section.at("rows").get<Index>();
   sparse->jitter = section.at("jitter").get<double>();
   sparse->chunk = section.at("chunk").get<Index>();
+  sparse->blocks_learned = section.value("blocks_learned", blocks);
   const bool keeps_rows = section.at("keeps_rows").get<bool>();
   if (m < 0 || (belief != 0 && belief != m) || blocks < 0 || blocks > n || model.sparse_rows < 1 ||
-      !(sparse->jitter >= 0) || (!keeps_rows && m != n))
+      !(sparse->jitter >= 0) || sparse->blocks_learned < 0 || (!keeps_rows && m != n))
     throw ModelFileError("the sizes of its approximation do not agree");
   if (keeps_rows) {
     sparse->x = model.x;

@@ -30,20 +30,6 @@
 namespace mercer::inference {
 namespace {
 
-SparseSlice stored_block(const Problem& problem, const SparsePosterior& posterior, Index number) {
-  const auto which = posterior.blocks.block(number);
-  const auto n = static_cast<Index>(which.size());
-  SparseSlice out{Matrix(n, posterior.x.cols()), Vector(n), Vector(n), {}, {}};
-  for (Index i = 0; i < n; ++i) {
-    const Index row = which[static_cast<std::size_t>(i)];
-    out.x.row(i) = posterior.x.row(row);
-    out.y(i) = posterior.weights(row);
-    out.noise(i) = posterior.noise(row);
-  }
-  out.basis = problem.basis(out.x);
-  return out;
-}
-
 class BcmQuery final : public SparseQuery {
  public:
   BcmQuery(const Problem& problem, const SparsePosterior& posterior,

@@ -190,12 +190,14 @@ Posterior Committee::from_base(const Problem& at, const BlockEvidence& found) co
   solution.beta_covariance = found.beta_covariance;
   auto sparse = std::make_shared<SparsePosterior>();
   sparse->method = name_;
+  sparse->blocks_learned = blocks_.count();
   return sparse_result(base, solution, std::move(sparse));
 }
 
 Posterior Committee::from_blocks(const Problem& at, const BlockEvidence& found) const {
   auto sparse = std::make_shared<SparsePosterior>();
   sparse->method = name_;
+  sparse->blocks_learned = blocks_.count();
   sparse->base = Matrix(0, rows_.x.cols());
   sparse->x = rows_.x;
   sparse->noise = rows_.noise.at(at.noise()).vector(rows_.size());

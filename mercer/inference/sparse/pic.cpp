@@ -136,19 +136,10 @@ class PicQuery final : public SparseQuery {
 };
 
 PreparedBlock PicQuery::prepare(Index number) const {
-  const auto which = posterior_.blocks.block(number);
-  const auto n = static_cast<Index>(which.size());
-  PreparedBlock out{Matrix(n, posterior_.x.cols()), {}, {}, {}, Vector(n)};
-  Vector noise(n);
-  for (Index i = 0; i < n; ++i) {
-    const Index row = which[static_cast<std::size_t>(i)];
-    out.x.row(i) = posterior_.x.row(row);
-    noise(i) = posterior_.noise(row);
-    out.alpha(i) = posterior_.weights(row);
-  }
-  out.basis = problem_.basis(out.x);
+  auto rows = stored_block(problem_, posterior_, number);
+  PreparedBlock out{std::move(rows.x), {}, {}, std::move(rows.basis), std::move(rows.y)};
   out.v = base_.whitened(out.x);
-  out.l = block_factor(problem_.kernel, out.x, out.v, noise);
+  out.l = block_factor(problem_.kernel, out.x, out.v, rows.noise);
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include "mercer/inference/sparse/base_factor.hpp"
 #include "mercer/inference/sparse/sparse_posterior.hpp"
+#include "mercer/inference/sparse/sparse_sums.hpp"
 
 namespace mercer::inference {
 
@@ -29,6 +30,9 @@ struct BeliefAtRows {
 /// `v`: V' of the rows.
 BeliefAtRows belief_at(const SparseFunction& f, const Matrix& v, ConstMatrixView basis,
                        bool variance);
+
+/// The rows of a block that the posterior keeps: `y` are its weights, and there are no slopes.
+SparseSlice stored_block(const Problem& problem, const SparsePosterior& posterior, Index number);
 
 std::unique_ptr<Query> make_pic_query(const Problem& problem, const SparsePosterior& posterior,
                                       const SparseQueryOptions& options);

@@ -57,24 +57,17 @@ class RbcmQuery final : public SparseQuery {
 };
 
 void RbcmQuery::add_block(Index number, const QueryBlock& rows, RobustSums& sums) const {
-  const auto which = posterior_.blocks.block(number);
-  const auto n = static_cast<Index>(which.size());
-  const Index m = rows.x.rows(), q = rows.basis.cols();
-  Matrix x(n, posterior_.x.cols()), known(n, 1 + q);
-  Vector noise(n);
-  for (Index i = 0; i < n; ++i) {
-    const Index row = which[static_cast<std::size_t>(i)];
-    x.row(i) = posterior_.x.row(row);
-    known(i, 0) = posterior_.weights(row);
-    noise(i) = posterior_.noise(row);
-  }
-  known.rightCols(q) = problem_.basis(x);
+  const auto s = stored_block(problem_, posterior_, number);
+  const Index n = s.x.rows(), m = rows.x.rows(), q = rows.basis.cols();
+  Matrix known(n, 1 + q);
+  known.col(0) = s.y;
+  known.rightCols(q) = s.basis;
   Matrix h(n, n);
-  operators::lower_matrix(problem_.kernel, x, h);
-  h.diagonal() += noise;
+  operators::lower_matrix(problem_.kernel, s.x, h);
+  h.diagonal() += s.noise;
   const linalg::Cholesky factor(std::move(h));
   Matrix cross(n, m);
-  operators::cross_matrix(problem_.kernel, x, rows.x, cross);
+  operators::cross_matrix(problem_.kernel, s.x, rows.x, cross);
   factor.solve_lower_in_place(cross);
   factor.solve_lower_in_place(known);
   const Matrix answers = cross.transpose() * known;  // k_i*'H_i^-1 [y A]

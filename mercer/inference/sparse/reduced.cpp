@@ -49,6 +49,7 @@ class Reduced final : public Inference {
     check_base(points, points.cols());
     base_ = std::move(points);
     given_ = true;
+    known_.clear();
   }
   State save() const override {
     State state;
@@ -59,6 +60,7 @@ class Reduced final : public Inference {
   }
   void load(const State& state, const Problem& like) override {
     base_ = load_base(state, like.kernel.num_inputs(), given_);
+    known_.clear();
     if (uses_blocks()) blocks_ = load_blocks(state, rows_->size());
   }
 
@@ -68,6 +70,9 @@ class Reduced final : public Inference {
   // Hands all rows to the sums, or to those of a gradient.
   template <class Sums>
   void add_all(Sums& sums) const;
+  // What the rows say at these values; of rows that come in passes, without a pass where it is
+  // known.
+  SparseSolution solution_at(const Problem& at, const BaseFactor& base);
   Evidence evaluate_at(const Problem& at, bool gradient, Matrix* base_gradient);
 
   ReducedMethod method_;
@@ -78,6 +83,13 @@ class Reduced final : public Inference {
   Matrix base_;
   bool given_ = false;  // the base points were given, not chosen
   approximations::Clusters blocks_;
+  // Rows in passes: the last evaluation and the best one. A search asks for the value first and
+  // for the gradient when it goes on from there, and the posterior is that of the best.
+  struct Known {
+    Vector theta;
+    SparseSolution solution;
+  };
+  std::vector<Known> known_;
 };
 
 void Reduced::prepare(const Problem& at) {
@@ -93,12 +105,26 @@ void Reduced::add_all(Sums& sums) const {
   for (Index b = 0; b < blocks_.count(); ++b) sums.add_block(rows_->rows(blocks_.block(b)));
 }
 
+SparseSolution Reduced::solution_at(const Problem& at, const BaseFactor& base) {
+  const Vector theta = at.log_parameters();
+  for (const auto& known : known_)
+    if (known.theta == theta) return known.solution;
+  SparseSums sums(at, base, method_.model);
+  add_all(sums);
+  auto found = sums.finish();
+  if (rows_ != nullptr) return found;
+  if (known_.size() == 2) {
+    const bool first_is_worse = known_[0].solution.evidence < known_[1].solution.evidence;
+    known_.erase(known_.begin() + (first_is_worse ? 0 : 1));
+  }
+  known_.push_back({theta, found});
+  return found;
+}
+
 Evidence Reduced::evaluate_at(const Problem& at, bool gradient, Matrix* base_gradient) {
   prepare(at);
   const BaseFactor base(at.kernel, base_);
-  SparseSums sums(at, base, method_.model);
-  add_all(sums);
-  const auto solution = sums.finish();
+  const auto solution = solution_at(at, base);
   Evidence out;
   out.value = solution.evidence;
   if (!gradient) return out;
@@ -115,12 +141,13 @@ Posterior Reduced::posterior(const Problem& at, const PosteriorRequest& request,
   const Timer timer;
   prepare(at);
   const BaseFactor base(at.kernel, base_);
-  SparseSums sums(at, base, method_.model);
-  add_all(sums);
-  const auto solution = finish_posterior(sums);
+  const auto solution = posterior_solution([&] { return solution_at(at, base); });
   auto sparse = std::make_shared<SparsePosterior>();
   sparse->method = method_.name;
-  if (uses_blocks()) sparse->blocks = blocks_;
+  if (uses_blocks()) {
+    sparse->blocks = blocks_;
+    sparse->blocks_learned = blocks_.count();
+  }
   if (method_.keep_rows != nullptr) method_.keep_rows(at, *rows_, base, solution, *sparse);
   if (method_.keep_rows == nullptr) sparse->blocks = {};
   auto out = sparse_result(base, solution, std::move(sparse));
@@ -171,8 +198,12 @@ Index usual_block_rows(Index base_points) {
 }
 
 SparseSolution finish_posterior(SparseSums& sums) {
+  return posterior_solution([&] { return sums.finish(); });
+}
+
+SparseSolution posterior_solution(const std::function<SparseSolution()>& find) {
   try {
-    return sums.finish();
+    return find();
   } catch (const NotPositiveDefinite& error) {
     throw DataError(error.what());  // nearly dependent columns: the data's doing, not the noise's
   }

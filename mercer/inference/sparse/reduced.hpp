@@ -2,6 +2,7 @@
 // what predictions need besides. Each has a file of its own that says which member it is.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 #include "mercer/inference/inference.hpp"
@@ -41,6 +42,7 @@ Index usual_block_rows(Index base_points);
 
 /// What the sums gave. Throws DataError when the columns of the mean are dependent.
 SparseSolution finish_posterior(SparseSums& sums);
+SparseSolution posterior_solution(const std::function<SparseSolution()>& find);
 
 /// A posterior with one function from what the sums gave, with beta and its weights on the base
 /// points as a latent function, and the evidence.

@@ -37,6 +37,8 @@ struct SparsePosterior {
   std::string method;  // name of the inference method
   Matrix base;         // m x d, on the scale of the model; empty: bcm without, and rbcm
   double jitter = 0;   // on the diagonal of S_bb
+  /// Blocks of rows that it was learned with, kept or not; 0: there are none.
+  Index blocks_learned = 0;
   std::vector<SparseFunction> functions;
   // Only rra, pic, bcm and rbcm have what follows; empty otherwise.
   Matrix x;                         // N x d

@@ -183,6 +183,20 @@ void SparseQuery::raise_variances(const QueryBlock& block, Moments& out) {
       out.clamped += raise_to_floor(out.variance(i, c), block.prior(i));
 }
 
+SparseSlice stored_block(const Problem& problem, const SparsePosterior& posterior, Index number) {
+  const auto which = posterior.blocks.block(number);
+  const auto n = static_cast<Index>(which.size());
+  SparseSlice out{Matrix(n, posterior.x.cols()), Vector(n), Vector(n), {}, {}};
+  for (Index i = 0; i < n; ++i) {
+    const Index row = which[static_cast<std::size_t>(i)];
+    out.x.row(i) = posterior.x.row(row);
+    out.y(i) = posterior.weights(row);
+    out.noise(i) = posterior.noise(row);
+  }
+  out.basis = problem.basis(out.x);
+  return out;
+}
+
 BeliefAtRows belief_at(const SparseFunction& f, const Matrix& v, ConstMatrixView basis,
                        bool variance) {
   BeliefAtRows out;
