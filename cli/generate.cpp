@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
@@ -48,12 +49,40 @@ studies::DrawOptions draw_options(const GenerateCommand& command) {
       .neighbours = command.neighbours};
 }
 
+/// Rows that are made some at a time, and written before the next.
+bool in_pieces(const GenerateCommand& command) {
+  return command.name == "friedman" || command.name == "field";
+}
+
+constexpr Index kPieceRows = 16384;
+// Characters of a number, about.
+constexpr double kCellBytes = 18;
+
+/// Of a file that is written piece by piece the disk is the limit, unless it is packed.
+void check_disk(const GenerateCommand& command) {
+  if (command.output == "-" || command.output.ends_with(".gz")) return;
+  const auto folder = std::filesystem::absolute(command.output).parent_path();
+  std::error_code error;
+  const auto space = std::filesystem::space(folder, error);
+  if (error) return;
+  const Index d = command.name == "field" ? 2 : command.d.value_or(10);
+  const double row = kCellBytes * static_cast<double>(d + 1),
+               free = static_cast<double>(space.available);
+  if (row * static_cast<double>(*command.n) <= free) return;
+  throw DoesNotFit(
+      fmt::format("{} rows of {} inputs take about {} of disk, but {} are free there; up to {} "
+                  "rows fit: give a "
+                  "smaller -n",
+                  count(*command.n), d, format_bytes(row * static_cast<double>(*command.n)),
+                  format_bytes(free), count(static_cast<Index>(free / row))));
+}
+
 /// Says before the first allocation what does not fit and how many rows would.
 void check_memory(const GenerateCommand& command) {
+  if (in_pieces(command)) return check_disk(command);
   auto draw = draw_options(command);
   const bool gp = command.name == "gp";
-  const bool plane = command.name == "field" || command.name == "grid";
-  const Index d = plane ? 2 : command.d.value_or(gp ? 2 : 10);
+  const Index d = command.d.value_or(2);
   if (gp) draw.method = studies::resolve(draw, *command.n);
   // Inputs, truth, target and noise; the cells of a grid once more.
   const double row = 8.0 * ((command.name == "grid" ? 2 : 1) * static_cast<double>(d) + 4);
@@ -146,26 +175,31 @@ Generated generate_gp(const GenerateCommand& command, const Console& console) {
   return out;
 }
 
-Generated generate_surface(const GenerateCommand& command) {
+double noise_of(const GenerateCommand& command) {
+  return command.noise.value_or(command.name == "friedman" ? 1.0 : 0.0025);
+}
+
+std::string surface_truth(const GenerateCommand& command) {
+  return fmt::format("{} function, noise variance {:.6g}",
+                     command.name == "friedman" ? "Friedman's" : "Franke's", noise_of(command));
+}
+
+data::SimulatedRows rows_of(const GenerateCommand& command) {
+  const double sd = std::sqrt(noise_of(command));
+  const auto seed = command.method.seed;
+  if (command.name == "friedman")
+    return data::friedman_rows(*command.n, {command.d.value_or(10), sd, seed});
+  return data::field_rows(*command.n, sd, seed);
+}
+
+Generated generate_grid(const GenerateCommand& command) {
   Generated out;
-  if (command.name == "friedman") {
-    const double noise = command.noise.value_or(1.0);
-    out.data =
-        data::friedman(*command.n, {command.d.value_or(10), std::sqrt(noise), command.method.seed});
-    out.truth = fmt::format("Friedman's function, noise variance {:.6g}", noise);
-    return out;
-  }
-  const double noise = command.noise.value_or(0.0025);
-  if (command.name == "field") {
-    out.data = data::scattered_field(*command.n, std::sqrt(noise), command.method.seed);
-  } else {
-    data::GridOptions grid;
-    grid.rows = static_cast<Index>(std::sqrt(static_cast<double>(*command.n)));
-    grid.columns = *command.n / grid.rows;
-    grid.seed = command.method.seed;
-    out.data = data::grid_field(grid, std::sqrt(noise));
-  }
-  out.truth = fmt::format("Franke's function, noise variance {:.6g}", noise);
+  data::GridOptions grid;
+  grid.rows = static_cast<Index>(std::sqrt(static_cast<double>(*command.n)));
+  grid.columns = *command.n / grid.rows;
+  grid.seed = command.method.seed;
+  out.data = data::grid_field(grid, std::sqrt(noise_of(command)));
+  out.truth = surface_truth(command);
   return out;
 }
 
@@ -197,12 +231,14 @@ void check(const GenerateCommand& command, const RunOptions& run, const Argument
   check_output("--output", command.output, {});
 }
 
-void write(const GenerateCommand& command, const data::Simulated& data,
-           const std::string& comment) {
-  auto header = data.names;
-  if (command.truth) header.emplace_back("f");
-  header.emplace_back("y");
-  data::CsvWriter writer(command.output, std::move(header), comment);
+std::vector<std::string> header_of(const GenerateCommand& command, std::vector<std::string> names) {
+  if (command.truth) names.emplace_back("f");
+  names.emplace_back("y");
+  return names;
+}
+
+void write_simulated(const GenerateCommand& command, const data::Simulated& data,
+                     data::CsvWriter& writer) {
   for (Index i = 0; i < data.target.size(); ++i) {
     if (i % 65536 == 0) stop_if_requested("writing the data");
     for (Index j = 0; j < data.inputs.cols(); ++j) writer.number(data.inputs(i, j));
@@ -210,6 +246,30 @@ void write(const GenerateCommand& command, const data::Simulated& data,
     writer.number(data.target[i]);
     writer.end_row();
   }
+}
+
+void write(const GenerateCommand& command, const data::Simulated& data,
+           const std::string& comment) {
+  data::CsvWriter writer(command.output, header_of(command, data.names), comment);
+  write_simulated(command, data, writer);
+  writer.close();
+}
+
+// In the memory of one piece, whatever the number of rows.
+void write_in_pieces(const GenerateCommand& command, const Console& console) {
+  auto rows = rows_of(command);
+  data::CsvWriter writer(command.output, header_of(command, rows.names()));
+  const auto progress = console.progress();
+  Index done = 0;
+  for (data::Simulated piece; rows.next(piece, kPieceRows);) {
+    write_simulated(command, piece, writer);
+    done += piece.target.size();
+    if (progress({.stage = "write",
+                  .fraction = static_cast<double>(done) / static_cast<double>(rows.rows()),
+                  .detail = fmt::format("{} rows", count(done))}) == Action::stop)
+      throw Interrupted("interrupted while writing the data");
+  }
+  clear_progress_line();
   writer.close();
 }
 
@@ -245,17 +305,26 @@ int run_generate(const Words& words) {
   check_memory(command);
   apply(run);
   const Console console("generate", run.quiet);
-  const Generated generated =
-      command.name == "gp" ? generate_gp(command, console) : generate_surface(command);
-  const auto& data = generated.data;
-  write(command, data, generated.comment);
-  console.note(fmt::format("{} rows; {}; seed {}", count(data.target.size()), generated.truth,
-                           command.method.seed));
+  Generated generated;
+  Index n = *command.n, d = command.name == "friedman" ? command.d.value_or(10) : 2;
+  if (in_pieces(command)) {
+    generated.truth = surface_truth(command);
+    write_in_pieces(command, console);
+  } else {
+    generated = command.name == "gp" ? generate_gp(command, console) : generate_grid(command);
+    write(command, generated.data, generated.comment);
+    n = generated.data.target.size();
+    d = generated.data.inputs.cols();
+  }
+  console.note(fmt::format("{} rows; {}; seed {}", count(n), generated.truth, command.method.seed));
   if (!generated.comment.empty()) console.note(generated.comment);
   if (run.json) {
-    Json json = {{"n", data.target.size()},     {"d", data.inputs.cols()},
-                 {"name", command.name},        {"truth", generated.truth},
-                 {"seed", command.method.seed}, {"output", command.output}};
+    Json json = {{"n", n},
+                 {"d", d},
+                 {"name", command.name},
+                 {"truth", generated.truth},
+                 {"seed", command.method.seed},
+                 {"output", command.output}};
     if (command.name == "gp") json["draw"] = generated.draw;
     print_json(json);
   }

@@ -1,13 +1,14 @@
 // Which columns of a file are read, and as what; and the reading of them.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "mercer/data/dataset.hpp"
+#include "mercer/data/streamed_data.hpp"
 
 namespace mercer::data {
 
@@ -53,6 +54,9 @@ CsvSelection selection_of(std::vector<Column>& columns, const std::string& targe
 
 /// The rows of the chosen columns: a data set but for what is known only of the whole.
 Dataset load_rows(CsvReader& reader, const DataOptions& options);
+/// A sample of them, with what is known of all; no source.
+StreamedData load_sample(CsvReader& reader, const DataOptions& options, const SurveyOptions& how,
+                         const std::function<void(const CsvInfo&)>& on_block);
 /// Its schema only; no row is kept, unless medians are asked for.
 Schema load_schema(CsvReader& reader, const DataOptions& options);
 

@@ -7,6 +7,7 @@
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/core/timer.hpp"
 #include "mercer/data/column_choice.hpp"
 #include "mercer/data/equal_rows.hpp"
 #include "mercer/data/row_source.hpp"
@@ -130,6 +131,23 @@ Dataset read_dataset(CsvReader& reader, const DataOptions& options) {
   Dataset data = load_rows(reader, options);
   finish(data, options.standardize);
   return data;
+}
+
+StreamedData survey(const std::string& path, const DataOptions& options, const SurveyOptions& how,
+                    const ProgressCallback& progress) {
+  check(options);
+  if (options.impute)
+    throw InvalidArgument(
+        "`impute` fills cells with medians and most frequent texts, which need all rows at once; "
+        "rows that are read in passes cannot have it: leave such rows out with `drop_missing`, or "
+        "fill the cells in the file");
+  const Timer timer;
+  auto source = std::make_shared<CsvRows>(path, options);
+  auto out = source->survey(how, progress);
+  out.sample.messages = messages_of(out.sample);
+  out.source = std::move(source);
+  out.seconds = timer.seconds();
+  return out;
 }
 
 Schema find_schema(CsvReader& reader, const DataOptions& options) {

@@ -9,6 +9,7 @@
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/data/column_choice.hpp"
+#include "mercer/data/row_sample.hpp"
 #include "mercer/data/text.hpp"
 
 namespace mercer::data {
@@ -29,8 +30,25 @@ class Loader {
 
   Dataset load() {
     read_rows(true);
+    settle_schema();
     assemble();
     return std::move(dataset_);
+  }
+
+  StreamedData load_sample(const SurveyOptions& how,
+                           const std::function<void(const CsvInfo&)>& on_block) {
+    sample_.emplace(how.reservoir, how.seed, columns_.size(), options_.log_target);
+    on_block_ = on_block;
+    read_rows(false);
+    settle_schema();
+    StreamedData out;
+    out.rows = rows_;
+    describe_all(out);
+    pieces_.push_back(sample_->take(dataset_.row_numbers));
+    rows_ = static_cast<Index>(dataset_.row_numbers.size());
+    assemble();
+    out.sample = std::move(dataset_);
+    return out;
   }
 
   /// What load() would find out about the columns; no row is kept.
@@ -47,8 +65,13 @@ class Loader {
     CsvBlock block;
     while (next(block, piece_rows)) {
       take_rows(block);
-      if (!keep && !options_.impute) pieces_.clear();
+      if (sample_) add_to_sample();
+      if (!keep && !options_.impute) {
+        pieces_.clear();
+        dataset_.row_numbers.clear();
+      }
       check_memory();
+      if (on_block_) on_block_(reader_.info());
     }
     dataset_.csv = reader_.info();
     dataset_.rows_read = reader_.info().rows;
@@ -67,6 +90,8 @@ class Loader {
     }
   }
   void check_memory() const;
+  void add_to_sample();
+  void describe_all(StreamedData& out);
   void take_rows(const CsvBlock& block);
   bool take_row(const CsvBlock& block, Index row, std::vector<double>& piece);
   double value_of(Column& column, const CsvBlock& block, std::size_t row);
@@ -90,6 +115,8 @@ class Loader {
   const DataOptions& options_;
   std::vector<Column> columns_;
   std::vector<std::vector<double>> pieces_;
+  std::optional<RowSample> sample_;  // none: all rows are kept, or none is
+  std::function<void(const CsvInfo&)> on_block_;
   Index rows_ = 0;
   Index first_row_ = 0;                    // of the block, among those read
   std::vector<std::vector<Index>> ranks_;  // per column: of the codes, where it holds categories
@@ -120,13 +147,37 @@ void Loader::check_memory() const {
   // What is small is read in any case: the plan says what would do.
   const double room = std::max(
       static_cast<double>(*options_.memory) - static_cast<double>(program_bytes), least_room);
-  if (levels + of_row * static_cast<double>(rows_) <= room) return;
+  const Index kept = sample_ ? sample_->kept() : rows_;
+  if (levels + of_row * static_cast<double>(kept) <= room) return;
+  if (sample_)
+    throw DoesNotFit(fmt::format(
+        "{}: a sample of {} rows with {} already fills the memory of {}; give a smaller "
+        "`reservoir`, more `memory`, or leave columns out with `exclude`",
+        reader_.name(), kept, plural(inputs, "input"),
+        format_bytes(static_cast<double>(*options_.memory))));
   const double fit = std::max(0.0, (room - levels) / of_row);
   throw DoesNotFit(fmt::format(
       "{}: the first {} rows with {} already fill the memory of {}: about {:.0f} such rows fit; "
       "give more `memory`, take a random part of the rows, or leave columns out with `exclude`",
       reader_.name(), rows_, plural(inputs, "input"),
       format_bytes(static_cast<double>(*options_.memory)), fit));
+}
+
+void Loader::add_to_sample() {
+  std::vector<bool> category;
+  category.reserve(columns_.size());
+  for (const auto& column : columns_) category.push_back(column.categorical);
+  if (!pieces_.empty()) sample_->add(pieces_.back(), dataset_.row_numbers, category);
+}
+
+void Loader::describe_all(StreamedData& out) {
+  const Index d = dataset_.schema.dimension();
+  const EncodedColumns encoded{columns_, offsets_, ranks_, d};
+  out.range = encoded_range(*sample_, encoded);
+  out.moments = encoded_scaling(*sample_, encoded);
+  dataset_.scaling = options_.standardize ? out.moments : Scaling::identity(d);
+  dataset_.fingerprint = fingerprint_of(*sample_, encoded);
+  if (options_.log_target) dataset_.fingerprint = fingerprint("log", 3, dataset_.fingerprint);
 }
 
 double Loader::value_of(Column& column, const CsvBlock& block, std::size_t row) {
@@ -389,7 +440,6 @@ void Loader::place_value(const Column& column, std::size_t j, double value, Inde
 
 /// Turns the pieces into the final matrix, freeing each as it goes.
 void Loader::assemble() {
-  settle_schema();
   const std::size_t width = columns_.size();
   const Schema& schema = dataset_.schema;
   dataset_.inputs = Matrix::Zero(rows_, schema.dimension());
@@ -415,6 +465,11 @@ void Loader::assemble() {
 
 Dataset load_rows(CsvReader& reader, const DataOptions& options) {
   return Loader(reader, options).load();
+}
+
+StreamedData load_sample(CsvReader& reader, const DataOptions& options, const SurveyOptions& how,
+                         const std::function<void(const CsvInfo&)>& on_block) {
+  return Loader(reader, options).load_sample(how, on_block);
 }
 
 Schema load_schema(CsvReader& reader, const DataOptions& options) {

@@ -6,9 +6,12 @@
 #include <filesystem>
 #include <numeric>
 
+#include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/core/rng.hpp"
+#include "mercer/core/stop.hpp"
+#include "mercer/data/column_choice.hpp"
 
 namespace mercer::data {
 namespace {
@@ -202,6 +205,32 @@ Dataset CsvRows::dataset() {
   CsvReader reader = open();
   auto out = read_dataset(reader, *learning_);
   schema_ = out.schema;
+  return out;
+}
+
+StreamedData CsvRows::survey(const SurveyOptions& how, const ProgressCallback& progress) {
+  if (!learning_)
+    throw InvalidArgument("the rows of a known schema are not a data set to learn from");
+  if (!is_file())
+    throw InvalidArgument(fmt::format(
+        "rows that do not stay in memory are read several times, and {} can be read once only; "
+        "save it to a file and give its name",
+        name()));
+  stream_.reset();
+  CsvReader reader = open();
+  std::error_code error;
+  const auto size = static_cast<double>(std::filesystem::file_size(path_, error));
+  const bool packed = reader.info().gzip;
+  auto out = load_sample(reader, *learning_, how, [&](const CsvInfo& info) {
+    stop_if_requested("reading rows");
+    const double share = packed || error ? -1 : static_cast<double>(info.bytes) / size;
+    if (progress &&
+        progress({.stage = "read",
+                  .fraction = std::min(share, 1.0),
+                  .detail = fmt::format("{} rows", count_text(info.rows))}) == Action::stop)
+      throw Interrupted("interrupted while reading the rows for the first time");
+  });
+  schema_ = out.sample.schema;
   return out;
 }
 

@@ -11,12 +11,16 @@
 #include <optional>
 #include <string>
 
+#include "mercer/core/progress.hpp"
 #include "mercer/data/dataset.hpp"
 #include "mercer/data/predict_stream.hpp"
 #include "mercer/data/row_block.hpp"
 
 MERCER_API_BEGIN
 namespace mercer::data {
+
+struct StreamedData;
+struct SurveyOptions;
 
 class RowSource {
  public:
@@ -80,6 +84,9 @@ class CsvRows final : public RowSource {
   /// All rows as a data set to learn from, its schema found in the same pass, with what is known
   /// of the whole (duplicates, scaling, messages). Only of a source to learn from.
   Dataset dataset();
+  /// The schema found in one pass, with a sample of the rows and what is known of all, for further
+  /// passes over this source. See data::survey, which checks the options and adds the messages.
+  StreamedData survey(const SurveyOptions& how, const ProgressCallback& progress = {});
 
   /// Of the blocks since the first row.
   Index rows_missing_target() const { return stream_ ? stream_->rows_missing_target() : 0; }

@@ -35,9 +35,13 @@ Matrix filled(Index n, Index d, const Fill& fill) {
   return out;
 }
 
-Vector with_noise(const Vector& truth, double noise_sd, std::uint64_t seed) {
+void check_noise(double noise_sd) {
   if (!(std::isfinite(noise_sd) && noise_sd >= 0))
     throw InvalidArgument(fmt::format("noise_sd is {}, but must be zero or positive", noise_sd));
+}
+
+Vector with_noise(const Vector& truth, double noise_sd, std::uint64_t seed) {
+  check_noise(noise_sd);
   Rng rng(seed, "simulate-noise");
   Vector out = truth;
   for (Index i = 0; i < out.size(); ++i) {
@@ -106,21 +110,63 @@ double friedman_function(ConstVectorView x) {
          10 * x[3] + 5 * x[4];
 }
 
-Simulated friedman(Index n, const FriedmanOptions& options) {
+SimulatedRows::SimulatedRows(Index rows, Index dimension, double (*truth)(ConstVectorView x),
+                             double noise_sd, std::uint64_t seed)
+    : rows_(rows), truth_(truth), noise_sd_(noise_sd), noise_(seed, "simulate-noise") {
+  check_size("simulated rows", rows, dimension);
+  check_noise(noise_sd);
+  // All points are one stream, column after column; a uniform number takes 64 bits of it, and a
+  // sign that is not kept moves it on by 32.
+  Rng points(seed, "simulate-points");
+  Matrix none(0, 1);
+  for (Index j = 0; j < dimension; ++j) {
+    points_.push_back(points);
+    points.fill_rademacher_rows(none, 0, 2 * rows);
+  }
+}
+
+std::vector<std::string> SimulatedRows::names() const {
+  std::vector<std::string> out;
+  for (Index j = 1; j <= dimension(); ++j) out.push_back(fmt::format("x{}", j));
+  return out;
+}
+
+bool SimulatedRows::next(Simulated& piece, Index most) {
+  const Index count = std::min(most, rows_ - done_);
+  piece.inputs.resize(count, dimension());
+  piece.truth.resize(count);
+  piece.target.resize(count);
+  piece.names = names();
+  for (Index j = 0; j < dimension(); ++j)
+    for (Index first = 0; first < count; first += some) {
+      look(first);
+      points_[static_cast<std::size_t>(j)].fill_uniform(
+          piece.inputs.block(first, j, std::min(some, count - first), 1));
+    }
+  for (Index i = 0; i < count; ++i) {
+    look(i);
+    piece.truth[i] = truth_(Vector(piece.inputs.row(i).transpose()));
+    piece.target[i] = piece.truth[i] + noise_sd_ * noise_.normal();
+  }
+  done_ += count;
+  return count > 0;
+}
+
+SimulatedRows friedman_rows(Index n, const FriedmanOptions& options) {
   validate(options);
   if (options.dimension < 5)
     throw InvalidArgument(
         fmt::format("friedman: the function needs 5 inputs or more, not {}", options.dimension));
-  Rng rng(options.seed, "simulate-points");
+  return {n, options.dimension, friedman_function, options.noise_sd, options.seed};
+}
+
+SimulatedRows field_rows(Index n, double noise_sd, std::uint64_t seed) {
+  return {n, 2, [](ConstVectorView x) { return franke_function(x[0], x[1]); }, noise_sd, seed};
+}
+
+Simulated friedman(Index n, const FriedmanOptions& options) {
   Simulated out;
-  out.inputs = uniform_points(n, options.dimension, rng);
-  out.truth.resize(n);
-  for (Index i = 0; i < n; ++i) {
-    look(i);
-    out.truth[i] = friedman_function(Vector(out.inputs.row(i).transpose()));
-  }
-  out.target = with_noise(out.truth, options.noise_sd, options.seed);
-  for (Index j = 1; j <= options.dimension; ++j) out.names.push_back(fmt::format("x{}", j));
+  friedman_rows(n, options).next(out, n);
   return out;
 }
 
@@ -135,8 +181,9 @@ double franke_function(double x, double y) {
 }
 
 Simulated scattered_field(Index n, double noise_sd, std::uint64_t seed) {
-  Rng rng(seed, "simulate-points");
-  return franke_at(uniform_points(n, 2, rng), noise_sd, seed);
+  Simulated out;
+  field_rows(n, noise_sd, seed).next(out, n);
+  return out;
 }
 
 GridDesign grid_with_holes(const GridOptions& options) {

@@ -37,6 +37,32 @@ void visit_fields(FriedmanOptions& o, Visitor&& field) {
   field("seed", o.seed, Any{});
 }
 
+/// Rows of simulated data some at a time, in the memory of those: the same bits, whatever the
+/// pieces. Points are uniform on the unit cube.
+class SimulatedRows {
+ public:
+  /// Throws InvalidArgument when there are no rows or no inputs, or the noise is negative.
+  SimulatedRows(Index rows, Index dimension, double (*truth)(ConstVectorView x), double noise_sd,
+                std::uint64_t seed);
+
+  /// The next rows, `most` at most; false, with none, at the end.
+  bool next(Simulated& piece, Index most);
+  Index rows() const { return rows_; }
+  Index dimension() const { return static_cast<Index>(points_.size()); }
+  std::vector<std::string> names() const;
+
+ private:
+  Index rows_, done_ = 0;
+  double (*truth_)(ConstVectorView x);
+  double noise_sd_;
+  std::vector<Rng> points_;  // one for each input
+  Rng noise_;
+};
+
+/// The rows of friedman() and scattered_field() below.
+SimulatedRows friedman_rows(Index n, const FriedmanOptions& options = {});
+SimulatedRows field_rows(Index n, double noise_sd, std::uint64_t seed);
+
 /// Friedman (1991), function 1: 10 sin(pi x1 x2) + 20 (x3 - 1/2)^2 + 10 x4 + 5 x5, x uniform.
 Simulated friedman(Index n, const FriedmanOptions& options = {});
 double friedman_function(ConstVectorView x);

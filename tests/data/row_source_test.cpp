@@ -1,13 +1,18 @@
 #include "mercer/data/row_source.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
+#include "mercer/data/read_ahead.hpp"
+#include "mercer/data/streamed_data.hpp"
 #include "tests/data/files.hpp"
 
 namespace mercer::data {
@@ -29,6 +34,113 @@ TEST(CsvRows, AllRowsStayInsideTheMemory) {
   testing::expect_contains(
       testing::message_of<DoesNotFit>([&] { rows_in(std::uint64_t{60} << 20); }),
       {"d.csv", "already fill the memory of 60.00 MiB", "`memory`"});
+}
+
+// A table with a category, a date, a large offset, missing cells and a column of one value.
+std::string survey_table(Index rows) {
+  std::string text = "big,kind,day,one,y\n";
+  Rng rng(3, "survey");
+  for (Index i = 0; i < rows; ++i)
+    text += fmt::format("{},{},20{:02}-03-0{},7,{}\n", 1e9 + rng.normal(),
+                        i % 3 == 0   ? "a"
+                        : i % 5 == 0 ? "c"
+                                     : "b",
+                        i % 50, 1 + i % 9,
+                        i % 17 == 4 ? std::string() : fmt::format("{}", 1 + rng.uniform()));
+  return text;
+}
+
+TEST(Survey, FindsWhatAllRowsInMemorySay) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.write("d.csv", survey_table(5000));
+  for (const bool log : {false, true}) {
+    DataOptions options;
+    options.categorical = {"kind"};
+    options.dates = {"day"};
+    options.log_target = log;
+    const auto all = read_dataset(path, options);
+    const auto part = survey(path, options, {.reservoir = 100, .seed = 1});
+    EXPECT_EQ(part.rows, all.size());
+    EXPECT_EQ(part.sample.size(), 100);
+    EXPECT_EQ(part.sample.rows_missing_target, all.rows_missing_target);
+    EXPECT_EQ(part.sample.schema.encoded_names(), all.schema.encoded_names());
+    EXPECT_EQ(part.sample.schema.dropped_constant, all.schema.dropped_constant);
+    // Sums in another order, of squares about the mean: some units of the last digit.
+    for (Index j = 0; j < all.dimension(); ++j) {
+      EXPECT_NEAR(part.moments.input_mean[j], all.scaling.input_mean[j],
+                  1e-14 * std::abs(all.scaling.input_mean[j]));
+      EXPECT_NEAR(part.moments.input_sd[j], all.scaling.input_sd[j],
+                  1e-12 * all.scaling.input_sd[j]);
+      EXPECT_EQ(part.range(0, j), all.inputs.col(j).minCoeff());
+      EXPECT_EQ(part.range(1, j), all.inputs.col(j).maxCoeff());
+    }
+    EXPECT_NEAR(part.moments.target_mean, all.scaling.target_mean, 1e-14);
+    EXPECT_NEAR(part.moments.target_sd, all.scaling.target_sd, 1e-14);
+    for (Index i = 0; i < part.sample.size(); ++i) {
+      const Index number = part.sample.row_numbers[static_cast<std::size_t>(i)];
+      const auto found = std::lower_bound(all.row_numbers.begin(), all.row_numbers.end(), number);
+      ASSERT_TRUE(found != all.row_numbers.end() && *found == number);
+      const Index place = found - all.row_numbers.begin();
+      EXPECT_EQ(part.sample.inputs.row(i), all.inputs.row(place));
+      EXPECT_EQ(part.sample.target(i), all.target(place));
+    }
+    const auto same = survey(path, options, {.reservoir = 200, .seed = 9});
+    EXPECT_EQ(same.sample.fingerprint, part.sample.fingerprint);
+    EXPECT_NE(survey(folder.write("e.csv", survey_table(4999)), options).sample.fingerprint,
+              part.sample.fingerprint);
+    Index rows = 0;
+    ReadAhead ahead(*part.source);
+    for (RowBlock block; ahead.next(block);) rows += block.rows();
+    EXPECT_EQ(rows, part.rows);
+  }
+}
+
+// Each of 1,000 rows is in a sample of 100 with probability 1/10: over 400 seeds the first and the
+// second half of the file each have 20,000 of 40,000 places, within 5 standard deviations (100) of
+// a binomial number, which is more than that of sampling without replacement: a false alarm in two
+// million runs at most.
+TEST(Survey, SamplesAreUniform) {
+  const testing::TemporaryFolder folder;
+  std::string text = "a,y\n";
+  for (int i = 0; i < 1000; ++i) text += fmt::format("{},{}\n", i, i % 7);
+  const auto path = folder.write("d.csv", text);
+  Index first_half = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed)
+    for (const Index number : survey(path, {}, {.reservoir = 100, .seed = seed}).sample.row_numbers)
+      first_half += number <= 500 ? 1 : 0;
+  EXPECT_NEAR(static_cast<double>(first_half), 20000, 500);
+}
+
+TEST(Survey, RefusesWhatCannotBeReadAgainOrNeedsAllRows) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.write("d.csv", "a,y\n1,2\n3,\n,5\n6,7\n");
+  testing::expect_contains(testing::message_of([&] { survey(path, {}); }), {"line 4", "'a'"});
+  EXPECT_EQ(survey(path, {.drop_missing = true}).rows, 2);
+  testing::expect_contains(
+      testing::message_of<InvalidArgument>([&] { survey(path, {.impute = "median"}); }),
+      {"medians"});
+  const auto pipe = folder.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << "a,y\n1,2\n3,4\n"; });
+  testing::expect_contains(testing::message_of<InvalidArgument>([&] { survey(pipe, {}); }),
+                           {"once only"});
+  writer.join();
+}
+
+TEST(ReadAhead, PassesOnWhatTheReaderFinds) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.write("d.csv", "a,y\n1,2\n3,4\nx,5\n");
+  Schema schema;
+  schema.inputs = {{"a", false}};
+  schema.target = "y";
+  CsvRows rows(path, schema, {.target = TargetUse::required});
+  rows.set_block_rows(1);
+  ReadAhead ahead(rows);
+  RowBlock block;
+  EXPECT_TRUE(ahead.next(block));
+  EXPECT_EQ(block.target(0), 2);
+  EXPECT_TRUE(ahead.next(block));
+  EXPECT_THROW(ahead.next(block), DataError);
 }
 
 TEST(CsvRows, APipeWithANameIsReadOnce) {

@@ -10,6 +10,22 @@ namespace simulate_test {
 
 using testing::message_of;
 
+TEST(SimulatedRows, ArePiecesOfTheWhole) {
+  const auto whole = friedman(1000, {.dimension = 6, .noise_sd = 0.7, .seed = 4});
+  for (const Index most : {1000, 333, 64}) {
+    auto rows = friedman_rows(1000, {.dimension = 6, .noise_sd = 0.7, .seed = 4});
+    Index done = 0;
+    for (Simulated piece; rows.next(piece, most); done += piece.target.size()) {
+      EXPECT_EQ(piece.inputs, whole.inputs.middleRows(done, piece.target.size()));
+      EXPECT_EQ(piece.target, whole.target.segment(done, piece.target.size()));
+    }
+    EXPECT_EQ(done, 1000);
+  }
+  // The points are those of one draw of all, as before there were pieces.
+  Rng rng(4, "simulate-points");
+  EXPECT_EQ(whole.inputs, uniform_points(1000, 6, rng));
+}
+
 TEST(Simulate, PointsHaveTheMomentsOfTheirDistribution) {
   Rng rng(4);
   const Matrix u = uniform_points(20000, 2, rng);
