@@ -29,6 +29,13 @@ struct TrainStep {
   std::int64_t matvecs = 0;
 };
 
+/// A gradient of the evidence of all rows, read in passes.
+struct FullStep {
+  double log_likelihood = 0;  // or its bound
+  double gradient_norm = 0;
+  double predicted_gain = 0;  // of the step from here
+};
+
 struct TrainReport {
   int steps = 0;
   int evaluations = 0;
@@ -57,6 +64,12 @@ struct TrainReport {
   int approximate_evaluations = 0;  // of its evidence, those from the checkpoint included
   int base_evaluations = 0;         // of these, with the base points moving
   Index base_points = 0;
+  // Of rows that are read in passes only:
+  int full_evaluations = 0;          // of the evidence of all rows, those from the checkpoint too
+  int full_gradients = 0;            // of these, with the gradient
+  int resumed_full_values = 0;       // answered from the checkpoint
+  std::vector<FullStep> full_steps;  // a row for each gradient
+  StopReason full_stop = StopReason::converged;
 
   Index gradients() const { return resumed_gradients + static_cast<Index>(history.size()); }
 };

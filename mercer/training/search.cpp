@@ -23,9 +23,10 @@ constexpr int kExactSteps = 100;
 constexpr double kUsualSteps = 25;
 // Step of the differences that a Hessian is taken from.
 constexpr double kDifference = 0.05;
-// Arrays of a checkpoint that belong to the exact method, to the trainer and to the base points.
+// Arrays of a checkpoint that belong to the exact method, to the trainer, to the base points and to
+// passes over all rows.
 constexpr std::string_view kExactPrefix = "exact_", kTrainerPrefix = "trainer_",
-                           kBasePrefix = "base_";
+                           kBasePrefix = "base_", kFullPrefix = "full_";
 
 void add_arrays(const inference::State& state, std::string_view prefix, data::ArrayFile& file) {
   for (const auto& [name, values] : state) file.arrays[std::string(prefix) + name] = values;
@@ -320,6 +321,11 @@ void Search::keep_base(inference::State state) {
   write_checkpoint_in_time();
 }
 
+void Search::keep_full(inference::State state) {
+  full_state_ = std::move(state);
+  try_to_write_checkpoint();
+}
+
 void Search::interrupted() {
   finish();
   throw Interrupted(
@@ -340,6 +346,7 @@ void Search::load_checkpoint() {
   exact_state_ = arrays_of(*file, kExactPrefix);
   trainer_state_ = arrays_of(*file, kTrainerPrefix);
   base_state_ = arrays_of(*file, kBasePrefix);
+  full_state_ = arrays_of(*file, kFullPrefix);
 }
 
 // A checkpoint that cannot be written now (a full disk) is no reason to lose the run: that is said
@@ -373,6 +380,7 @@ void Search::write_checkpoint() {
   add_arrays(exact_state_, kExactPrefix, file);
   add_arrays(trainer_state_, kTrainerPrefix, file);
   add_arrays(base_state_, kBasePrefix, file);
+  add_arrays(full_state_, kFullPrefix, file);
   write_array_file(options().checkpoint, file);
   unsaved_ = false;
 }

@@ -107,6 +107,9 @@ class Search {
   /// The same of a climb over base points, which follows the trainer.
   const inference::State& base_state() const { return base_state_; }
   void keep_base(inference::State state);
+  /// The same of passes over all rows, which come last and take long: written at once.
+  const inference::State& full_state() const { return full_state_; }
+  void keep_full(inference::State state);
   [[noreturn]] void interrupted();
   /// Writes what is not written yet, or that there is nothing yet.
   void finish();
@@ -137,7 +140,7 @@ class Search {
   inference::State exact_state_;
   int exact_climb_ = 0, climb_ = 0;
   inference::WarmStart climbed_;
-  inference::State trainer_state_, base_state_;
+  inference::State trainer_state_, base_state_, full_state_;
   Timer since_checkpoint_, timer_;
   double checkpoint_pause_ = 0;   // the first one is written at once
   bool unsaved_ = true;           // or never saved

@@ -6,6 +6,7 @@
 
 #include "mercer/core/error.hpp"
 #include "mercer/training/base_points.hpp"
+#include "mercer/training/full_rows.hpp"
 #include "mercer/training/search.hpp"
 #include "mercer/training/starts.hpp"
 #include "mercer/training/surrogate.hpp"
@@ -235,7 +236,13 @@ Learned train(const inference::Problem& start, const inference::Observations& ro
   if (const auto why = trainer.refusal(start); !why.empty()) throw InvalidArgument(why);
   check_approximation(choice, trainer);
   Search search(start, rows, choice, request);
-  const auto reached = learn(search, trainer);
+  auto reached = learn(search, trainer);
+  std::shared_ptr<inference::Inference> streamed;
+  if (request.full != nullptr) {
+    auto full = climb_full_rows(search, *request.full, reached.theta);
+    reached = {std::move(full.theta), std::move(full.likelihood)};
+    streamed = std::move(full.method);
+  }
   search.finish();
   auto problem = start;
   problem.set_log_parameters(reached.theta);
@@ -243,8 +250,12 @@ Learned train(const inference::Problem& start, const inference::Observations& ro
   for (Index i = 0; i < reached.theta.size(); ++i)
     if (search.box().hit(i, reached.theta(i)) != 0)
       search.report.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
-  return {std::move(problem), std::move(search.report), reached.likelihood, std::move(search.warm),
-          std::move(search.approximation_state)};
+  return {std::move(problem),
+          std::move(search.report),
+          reached.likelihood,
+          std::move(search.warm),
+          std::move(search.approximation_state),
+          std::move(streamed)};
 }
 
 std::vector<std::string> train_names() {

@@ -5,11 +5,13 @@
 //      than a factorisation is for. With an approximation (the method of the choice) its own
 //      evidence takes the place of that: base points are chosen at the values of the first part and
 //      then kept, and L-BFGS, Adam or AdaGrad climb what they make of all rows.
+//   3. Where the rows are a sample of more, a few steps on the evidence of all (full_rows.hpp).
 // Every exact evaluation goes through a replay log, and a trainer saves what its next step depends
 // on: a killed run resumes to the same bits.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,12 +51,22 @@ struct StepReached {
 };
 using StepObserver = std::function<void(const StepReached&)>;
 
+/// Rows of which those in memory are a sample: read in passes (inference/sparse/streamed.hpp).
+struct FullRows {
+  std::function<void(const std::function<void(const inference::Observations&)>&)> pass;
+  Index rows = 0;
+  int gradients = 3;  // of their evidence, at most
+};
+
 struct LearnRequest {
   const TrainOptions& options;
   std::uint64_t seed = 0;
   std::uint64_t identity = 0;  // of the run (data and options); a checkpoint of another is refused
   const ProgressCallback& progress;
   const StepObserver& on_step;
+  /// The rows are a sample of these: learning ends on all of them (full_rows.hpp). Only with an
+  /// approximation that streams.
+  const FullRows* full = nullptr;
 };
 
 struct Learned {
@@ -65,6 +77,8 @@ struct Learned {
   /// What an approximation keeps, its base points among it, when it learned from all rows: for
   /// Inference::load of another on the same rows. Of fewer rows it is empty.
   inference::State approximation = {};
+  /// With FullRows: the approximation over all of them, with what its last passes have summed.
+  std::shared_ptr<inference::Inference> streamed = {};
 };
 
 /// Stopped by the progress callback or a StopScope, it returns the values that were reached until
