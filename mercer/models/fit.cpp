@@ -8,8 +8,10 @@
 #include "mercer/core/timer.hpp"
 #include "mercer/core/version.hpp"
 #include "mercer/inference/inference.hpp"
+#include "mercer/inference/sparse/streamed.hpp"
 #include "mercer/models/approximation_check.hpp"
 #include "mercer/models/model_parts.hpp"
+#include "mercer/models/row_passes.hpp"
 #include "mercer/models/sparse_file.hpp"
 #include "mercer/models/task.hpp"
 #include "mercer/training/training.hpp"
@@ -21,8 +23,9 @@ namespace {
 std::uint64_t run_identity(const data::Dataset& data, const FitOptions& options, const Plan& plan) {
   const auto& points = plan.sparse.points;
   const std::string text = fmt::format(
-      "{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint, identity_text(options),
-      plan.train_method, plan.train_rows, plan.start_rows, identity_of(plan.train_system),
+      "{}|{}|{}|{}|{}|{}|{}|{}|{}", version(), data.fingerprint, identity_text(options),
+      plan.train_method, plan.train_rows, plan.start_rows, plan.reservoir,
+      identity_of(plan.train_system),
       fingerprint(points.data(), static_cast<std::size_t>(points.size()) * sizeof(double)));
   return fingerprint(text.data(), text.size());
 }
@@ -34,6 +37,9 @@ nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
           {"rows_read", data.rows_read},
           {"duplicate_inputs", data.duplicate_inputs},
           {"merged_rows", result.merged_rows},
+          {"streamed", result.plan.streamed},
+          {"passes", result.passes},
+          {"reservoir", result.plan.reservoir},
           {"options", options_json(options)},
           {"train_method", result.plan.trains ? result.plan.train_method : "none"},
           {"train_rows", result.plan.train_rows},
@@ -75,7 +81,7 @@ KernelMachine machine(const data::Dataset& data, const FitOptions& options, cons
     model.certificate.mean_error_estimate.reset();
     model.functions = latent_functions(*posterior.sparse);
     model.certificate.residual = Vector::Zero(model.num_functions());
-    model.sparse_rows = task.rows.size();
+    model.sparse_rows = task.stream ? task.stream->rows : task.rows.size();
     model.x = posterior.sparse->x.rows() > 0 ? posterior.sparse->x : posterior.sparse->base;
     model.sparse = std::move(posterior.sparse);
   }
@@ -84,7 +90,7 @@ KernelMachine machine(const data::Dataset& data, const FitOptions& options, cons
 
 Plan plan_task(const Task& task, const FitOptions& options) {
   return planning::plan_fit(task.start, task.system_noise, task.rows, options.method, options.train,
-                            task.approximation);
+                            task.approximation, task.stream);
 }
 
 std::unique_ptr<inference::Inference> posterior_method(const Task& task, const FitOptions& options,
@@ -99,7 +105,7 @@ std::unique_ptr<inference::Inference> posterior_method(const Task& task, const F
 // Negative when there is no estimate.
 double planned_solve_seconds(const Plan& plan) {
   for (const auto& row : plan.rows)
-    if (row.stage == "solve" && row.chosen) return row.seconds;
+    if ((row.stage == "solve" || row.stage == "passes") && row.chosen) return row.seconds;
   return -1;
 }
 
@@ -131,11 +137,13 @@ void use_base_of(const inference::Inference* learning, const inference::Problem&
 // One fit.
 struct Run {
   const Task& task;
-  const data::Dataset& data;
+  const data::Dataset& data;  // or the sample of what is read in passes
   const FitOptions& options;
   const Validation* validation;
-  std::unique_ptr<inference::Inference> method;  // of the posterior
+  std::unique_ptr<inference::Inference> method;  // of the posterior, or of that of the sample
   FitResult& result;
+  RowPasses* passes = nullptr;                          // null: all rows are in memory
+  std::shared_ptr<inference::Inference> streamed = {};  // of the posterior, over all rows
 
   const Plan& plan() const { return result.plan; }
 };
@@ -161,13 +169,20 @@ training::StepObserver watcher(Run& run) {
 inference::Problem learn(Run& run, const ProgressCallback& progress) {
   const auto& plan = run.plan();
   const auto on_step = watcher(run);
+  training::FullRows full;
+  if (run.passes != nullptr) {
+    run.passes->set_learning(true);
+    full = {std::ref(*run.passes), run.task.stream->rows, run.task.stream->gradients};
+  }
   auto learned = training::train(
       run.task.start, run.task.rows,
       {plan.train_method, plan.train_rows, plan.train_levels, plan.solve_levels, plan.train_budget,
        plan.factorable_rows, plan.train_system, plan.approximate ? plan.inference : std::string(),
        plan.sparse, plan.moves_base},
       {run.options.train, run.options.method.seed, run_identity(run.data, run.options, plan),
-       progress, on_step});
+       progress, on_step, run.passes != nullptr ? &full : nullptr});
+  if (run.passes != nullptr) run.passes->set_learning(false);
+  run.streamed = std::move(learned.streamed);
   run.result.training = std::move(learned.report);
   run.result.likelihood = std::move(learned.likelihood);
   if (planning::plan_again(learned.problem, run.task.rows, run.options.method, run.result.plan))
@@ -193,7 +208,25 @@ void add_posterior(Run& run, const inference::Problem& problem, inference::Poste
 void add_gradient(Run& run, const inference::Problem& problem) {
   if (!run.plan().approximate || !run.options.gradient || run.result.likelihood.gradient.size() > 0)
     return;
-  run.result.likelihood.gradient = run.method->evaluate(problem, {}).gradient;
+  auto& method = run.streamed ? *run.streamed : *run.method;
+  run.result.likelihood.gradient = method.evaluate(problem, {}).gradient;
+}
+
+// With given hyperparameters nothing has chosen base points yet: those of the sample.
+void stream_as_given(Run& run) {
+  if (run.passes == nullptr || run.streamed) return;
+  run.method->renew(run.task.start);
+  run.streamed = inference::make_streamed(run.plan().inference, run.task.start,
+                                          std::ref(*run.passes), run.method->base_points());
+}
+
+void report_passes(Run& run) {
+  if (run.passes == nullptr) return;
+  const auto& report = run.passes->report();
+  run.result.passes = 1 + report.passes;
+  if (report.seconds > 0)
+    run.result.rows_per_second = static_cast<double>(report.passes) *
+                                 static_cast<double>(run.task.stream->rows) / report.seconds;
 }
 
 // What was learned is worth more than the check of it: where that cannot be made, the model stays.
@@ -214,7 +247,8 @@ void check_approximation(Run& run, const ProgressCallback& progress) {
 }
 
 FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options,
-                 const ProgressCallback& callback, const Validation* validation) {
+                 const ProgressCallback& callback, const Validation* validation,
+                 const data::StreamedData* stream = nullptr) {
   const ObservedCall call(callback);
   const Timer timer;
   FitResult result;
@@ -230,6 +264,8 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
     now.learned = now.learned || learned_all;
     return call.progress()(now);
   };
+  std::optional<RowPasses> passes;
+  if (stream != nullptr) run.passes = &passes.emplace(*stream, task.scaling, progress);
   if (result.plan.trains) {
     problem = learn(run, progress);
     learned_all = true;
@@ -238,7 +274,9 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
       throw Interrupted("interrupted before the solve");
   }
   const bool with_evidence = options.evidence && !result.likelihood.known;
-  auto posterior = run.method->posterior(
+  stream_as_given(run);
+  auto& method = run.streamed ? *run.streamed : *run.method;
+  auto posterior = method.posterior(
       problem, {options.method.tolerance, with_evidence, options.gradient, options.method.accuracy},
       progress);
   if (with_evidence) result.likelihood = std::move(posterior.evidence);
@@ -250,6 +288,7 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
   add_posterior(run, problem, std::move(posterior));
   if (!result.model.sparse) result.model.x = std::move(task.rows.x);
   if (options.approximation.check_rows) check_approximation(run, progress);
+  report_passes(run);
   result.model.record = fit_record(data, options, result).dump();
   result.seconds = timer.seconds();
   return result;
@@ -262,6 +301,15 @@ FitResult fit(const data::Dataset& data, const FitOptions& options,
   return fit_to(make_task(data, options), data, options, progress, validation);
 }
 
+FitResult fit(const data::StreamedData& data, const FitOptions& options,
+              const ProgressCallback& progress, const Validation* validation) {
+  if (options.approximation.check_rows)
+    throw InvalidArgument(
+        "`check_rows` compares with the exact posterior of all rows, which needs them in memory, "
+        "and these are read in passes; leave it out");
+  return fit_to(make_task(data, options), data.sample, options, progress, validation, &data);
+}
+
 FitResult refit(const KernelMachine& learned, const data::Dataset& data, FitOptions options,
                 const ProgressCallback& progress) {
   options.train.train = "none";
@@ -270,6 +318,10 @@ FitResult refit(const KernelMachine& learned, const data::Dataset& data, FitOpti
 }
 
 Plan plan_fit(const data::Dataset& data, const FitOptions& options) {
+  return plan_task(make_task(data, options), options);
+}
+
+Plan plan_fit(const data::StreamedData& data, const FitOptions& options) {
   return plan_task(make_task(data, options), options);
 }
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "mercer/core/progress.hpp"
-#include "mercer/data/dataset.hpp"
+#include "mercer/data/streamed_data.hpp"
 #include "mercer/inference/system.hpp"
 #include "mercer/models/kernel_machine.hpp"
 #include "mercer/models/names.hpp"
@@ -87,6 +87,9 @@ struct FitResult {
   preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;
   double seconds = 0;
+  // Rows that were read in passes (Plan::streamed):
+  int passes = 0;              // over all rows, that of the survey among them
+  double rows_per_second = 0;  // of these passes, arithmetic included; 0: there was none
 
   /// Learning was told to stop; the model is that of the best values until then.
   bool interrupted() const { return training.stop == StopReason::interrupted; }
@@ -101,6 +104,12 @@ struct FitResult {
 FitResult fit(const data::Dataset& data, const FitOptions& options,
               const ProgressCallback& progress = {}, const Validation* validation = nullptr);
 
+/// The same over rows that stay in their file (data::survey), by an approximation that learns from
+/// rows in passes: hyperparameters and base points from the sample, then at most three gradients of
+/// the evidence of all rows (training/full_rows.hpp). The validation sees models of the sample.
+FitResult fit(const data::StreamedData& data, const FitOptions& options,
+              const ProgressCallback& progress = {}, const Validation* validation = nullptr);
+
 /// The posterior of other rows under the hyperparameters and the scaling of a model that was
 /// learned: nothing is learned, and the scale and the values that options give are not used.
 FitResult refit(const KernelMachine& learned, const data::Dataset& data, FitOptions options,
@@ -108,6 +117,7 @@ FitResult refit(const KernelMachine& learned, const data::Dataset& data, FitOpti
 
 /// What fit would do; refuses what that refuses.
 Plan plan_fit(const data::Dataset& data, const FitOptions& options);
+Plan plan_fit(const data::StreamedData& data, const FitOptions& options);
 
 }  // namespace mercer::models
 MERCER_API_END

@@ -10,6 +10,7 @@
 #include "mercer/inference/laplace/laplace.hpp"
 #include "mercer/inference/laplace/local_likelihood.hpp"
 #include "mercer/inference/solvers.hpp"
+#include "mercer/models/input_names.hpp"
 #include "mercer/models/merging.hpp"
 #include "mercer/models/scaled_data.hpp"
 
@@ -182,6 +183,20 @@ void scale_base(const data::Dataset& data, Task& task) {
   inference::check_base(points, points.cols());
 }
 
+// Start values from two rows whose means and standard deviations are those of all.
+inference::Problem start_of_all(const data::StreamedData& data, const FitOptions& options,
+                                const data::Scaling& scaling) {
+  const auto& all = data.moments;
+  Matrix x(2, all.input_mean.size());
+  x.row(0) = (all.input_mean - all.input_sd).transpose();
+  x.row(1) = (all.input_mean + all.input_sd).transpose();
+  Vector y(2);
+  y << all.target_mean - all.target_sd, all.target_mean + all.target_sd;
+  scaling.scale_inputs(x);
+  scaling.scale_target(y);
+  return start_problem(options.method, data.sample.schema, x, y);
+}
+
 }  // namespace
 
 Task make_task(const data::Dataset& data, const FitOptions& options, const KernelMachine* learned) {
@@ -192,6 +207,30 @@ Task make_task(const data::Dataset& data, const FitOptions& options, const Kerne
                   : likelihood_task(data, options, std::move(likelihood), learned);
   task.approximation = options.approximation;
   scale_base(data, task);
+  return task;
+}
+
+Task make_task(const data::StreamedData& data, const FitOptions& options) {
+  const auto likelihood = likelihoods::make(options.likelihood);
+  check_request(data.sample, options, *likelihood);
+  if (!likelihood->gaussian_noise())
+    throw InvalidArgument(fmt::format(
+        "rows that are read in passes are learned with Gaussian noise, not with the likelihood {}; "
+        "give more `memory`, or learn from a part of the rows",
+        likelihood->text()));
+  Task task;
+  const auto& sample = data.sample;
+  task.scaling = options.standardize ? data.moments : data::Scaling::identity(sample.dimension());
+  if (options.standardize)
+    data::share_scale(task.scaling, data.range,
+                      isotropic_columns(options.method.isotropic, sample.schema));
+  task.rows = scale(sample, task.scaling).data;
+  task.start = start_of_all(data, options, task.scaling);
+  task.start.trend_left_out = inference::dependent_inputs(task.start.mean, task.rows.x);
+  task.system_noise = task.rows.noise.at(task.start.noise()).harmonic_mean();
+  task.approximation = options.approximation;
+  task.stream = planning::StreamSetting{data.rows, data.seconds};
+  scale_base(sample, task);
   return task;
 }
 

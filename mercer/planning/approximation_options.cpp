@@ -6,6 +6,7 @@
 
 #include "mercer/core/count_text.hpp"
 #include "mercer/core/error.hpp"
+#include "mercer/core/memory.hpp"
 #include "mercer/inference/inference.hpp"
 
 namespace mercer::planning {
@@ -37,7 +38,36 @@ void check_without(const ApproximationOptions& options) {
   refuse("optimize_base", options.optimize_base);
   refuse("blocks_by", options.blocks_by != blocks_by_names().front());
   refuse("check_rows", options.check_rows.has_value());
+  refuse("stream", options.stream != stream_choices().front());
+  refuse("reservoir", options.reservoir.has_value());
 }
+
+// Rows that are read in passes never are in memory all at once.
+void check_stream(const ApproximationOptions& options, const inference::InferenceInfo& entry) {
+  const bool always = options.stream == "always", never = options.stream == "never";
+  if (always && !entry.abilities.streams)
+    throw InvalidArgument(
+        fmt::format("`stream=always`: `method={}` needs all rows in memory; of the approximations "
+                    "{} learn from rows in passes",
+                    entry.name, streaming_names()));
+  if (options.reservoir && (never || !entry.abilities.streams))
+    throw InvalidArgument(fmt::format(
+        "`reservoir` is the sample of rows that are read in passes, which {}; leave it out",
+        never ? std::string("`stream=never` rules out")
+              : fmt::format("`method={}` cannot do", entry.name)));
+  if (always && options.check_rows)
+    throw InvalidArgument(
+        "`check_rows` compares with the exact posterior of all rows, which needs them in memory; "
+        "with `stream=always` they are not: leave it out, or measure on a part of the rows with "
+        "`stream=never`");
+}
+
+// Share of the room beside the program that a sample may take, and bytes for each of its numbers:
+// as read, encoded, on the scale of the model, and the copy that is learned from.
+constexpr double kSampleShare = 0.5, kSampleBytes = 40;
+constexpr Index kMostReservoir = 100'000, kLeastReservoir = 1000;
+// A block being read, one waiting, one at work, as text and numbers; and the buffer of the reader.
+constexpr double kBlockRows = 4096, kBlockCopies = 5, kReaderBytes = 4e6;
 
 }  // namespace
 
@@ -49,6 +79,20 @@ std::vector<std::string> approximation_names() {
 }
 
 std::string moving_base_names() { return names_with(&inference::Abilities::optimizes_base); }
+
+std::vector<std::string> stream_choices() { return {"auto", "always", "never"}; }
+
+std::string streaming_names() { return names_with(&inference::Abilities::streams); }
+
+double stream_bytes(Index d) {
+  return kReaderBytes + 8 * kBlockCopies * kBlockRows * static_cast<double>(d + 2);
+}
+
+Index usual_reservoir(double budget, Index columns) {
+  const double room = kSampleShare * std::max(0.0, budget - static_cast<double>(program_bytes));
+  const double rows = room / (kSampleBytes * static_cast<double>(columns + 1));
+  return static_cast<Index>(std::clamp<double>(rows, kLeastReservoir, kMostReservoir));
+}
 
 std::vector<std::string> blocks_by_names() {
   std::vector<std::string> names;
@@ -83,6 +127,7 @@ void check(const ApproximationOptions& options, const MethodOptions& method) {
          names_with(&inference::Abilities::blocks));
   refuse("optimize_base", !can.optimizes_base && options.optimize_base,
          "gradient in its base points", moving_base_names());
+  check_stream(options, entry);
   if (options.points.size() > 0 && method.preconditioning.rank)
     throw InvalidArgument(
         "`rank` is the number of rows of the file that `base` names; leave it out");

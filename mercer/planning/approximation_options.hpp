@@ -24,6 +24,10 @@ struct ApproximationOptions {
   /// Random rows of the data that the distance from the exact posterior is measured on; unset: it
   /// is not measured.
   std::optional<Index> check_rows;
+  /// Whether rows are read in passes instead of into memory (a name of stream_choices()), and how
+  /// many random ones are kept to learn from; unset: 100,000, or fewer where memory is small.
+  std::string stream = "auto";
+  std::optional<Index> reservoir;
   /// The user's base points, as the inputs of the data are: encoded and in their units. None:
   /// chosen from the rows.
   Matrix points = {};
@@ -34,6 +38,10 @@ struct ApproximationOptions {
 /// The approximations of the inference registry.
 std::vector<std::string> approximation_names();
 std::vector<std::string> blocks_by_names();
+/// auto, always, never.
+std::vector<std::string> stream_choices();
+/// Those that learn from rows in passes, as "srm, dtc, fitc, vfe".
+std::string streaming_names();
 /// Those that can move their base points, as "fitc, vfe".
 std::string moving_base_names();
 /// One line for each, for help pages.
@@ -61,7 +69,28 @@ void visit_fields(ApproximationOptions& o, Visitor&& field) {
          "rows, by exact solves at the same hyperparameters",
          "not measured"},
         o.check_rows, Positive{});
+  field({"stream", "HOW",
+         fmt::format("read the rows in passes instead of into memory ({}): always, never, or "
+                     "(auto) where they do not fit",
+                     streaming_names())},
+        o.stream, OneOf{stream_choices()});
+  field({"reservoir", "R",
+         "with rows that are read in passes: random rows to keep in memory, from which base points "
+         "and hyperparameters are learned before all rows have their say",
+         "100,000, or fewer where memory is small"},
+        o.reservoir, Positive{});
 }
+
+/// Rows of a file that are read in passes, for a plan: those in memory are a sample.
+struct StreamSetting {
+  Index rows = 0;           // in all
+  double read_seconds = 0;  // of a pass, to read them only
+  int gradients = 3;        // of the evidence of all rows, at most
+};
+/// The bytes that blocks of rows on their way take, and the largest sample that leaves room for the
+/// rest; `columns` are those of the file, `budget` includes the program.
+double stream_bytes(Index d);
+Index usual_reservoir(double budget, Index columns);
 
 /// Throws InvalidArgument when an option has no meaning for the approximation, or without one.
 /// `method` has its rank and blocks.

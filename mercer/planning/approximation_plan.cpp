@@ -16,6 +16,8 @@ namespace {
 // Evaluations of the evidence with its gradient that a climb usually takes, and with the base
 // points moving.
 constexpr double kUsualEvaluations = 25, kUsualBaseEvaluations = 50;
+// Numbers in the array that base points are chosen by, at most (sparse_setup.cpp).
+constexpr double kMostChosenFrom = 67108864;
 
 // What one evaluation of an approximation depends on.
 struct ApproximationSetting {
@@ -64,6 +66,16 @@ std::string note_of(const inference::InferenceInfo& entry) {
              : "approximate";
 }
 
+// Choosing base points, once: a randomly pivoted factorisation (or kmeans, which takes about as
+// long) of as many columns, among the rows that its array has room for.
+double choosing_seconds(const inference::InferenceInfo& entry, const ApproximationSetting& s,
+                        Index rows) {
+  if (!entry.abilities.base || s.sparse.points.size() > 0 || s.sparse.base == "random") return 0;
+  const auto m = static_cast<double>(inference::base_count(rows, cut_to(s.sparse, rows)));
+  const double n = std::min(static_cast<double>(rows), std::max(kMostChosenFrom / m, 4 * m));
+  return n * m * m / s.plan.calibration.flops + n * m * s.plan.calibration.pair_seconds_double;
+}
+
 PlanRow row_of(const inference::InferenceInfo& entry, const ApproximationSetting& s,
                const char* stage, Index rows, double evaluations) {
   const auto cost = cost_of(entry, s, rows);
@@ -110,7 +122,7 @@ void plan_learning(const inference::InferenceInfo& entry, const ApproximationSet
   if (moves_base) evaluations += kUsualBaseEvaluations;
   auto row = row_of(entry, s, "train", plan.train_rows, evaluations);
   row.note = fmt::format("{}, {:.2g} s a gradient", row.note, row.seconds / evaluations);
-  row.seconds += start.seconds;
+  row.seconds += start.seconds + choosing_seconds(entry, s, plan.train_rows);
   row.bytes = std::max(row.bytes, start.bytes);
   row.fits = plan.base_bytes + row.bytes <= plan.budget_bytes;
   row.chosen = row.fits;
@@ -123,8 +135,10 @@ void plan_learning(const inference::InferenceInfo& entry, const ApproximationSet
       start.levels.empty()
           ? ""
           : fmt::format("on {} rows by Cholesky, then ", count_text(start.levels.back())),
-      plan.train_rows == n ? "all" : "random", count_text(plan.train_rows),
-      trainer.from_start_values ? trainer.name : "L-BFGS", entry.name);
+      plan.train_rows < n ? "random"
+      : plan.streamed     ? "the"
+                          : "all",
+      count_text(plan.train_rows), trainer.from_start_values ? trainer.name : "L-BFGS", entry.name);
 }
 
 }  // namespace
@@ -138,19 +152,25 @@ void list_approximations(const inference::Problem& problem, const inference::Obs
     if (!entry.abilities.approximate || !entry.refusal(problem, rows).empty()) continue;
     const double evaluations = train.train == "none" ? 1 : 1 + kUsualEvaluations;
     table.push_back(row_of(entry, s, "instead", rows.size(), evaluations));
+    table.back().seconds += choosing_seconds(entry, s, rows.size());
   }
   plan.rows.insert(plan.rows.end(), table.begin(), table.end());
 }
 
-void plan_approximation(const inference::Problem& problem, double noise,
-                        const inference::Observations& rows, const MethodOptions& method,
-                        const TrainOptions& train, const ApproximationOptions& approximation,
-                        Plan& plan) {
+namespace {
+
+// What the user asks of the approximation, checked against learning; fills sparse, moves_base and
+// the name.
+const inference::InferenceInfo& begin_approximation(const inference::Problem& problem,
+                                                    const inference::Observations& rows,
+                                                    const MethodOptions& method,
+                                                    const TrainOptions& train,
+                                                    const ApproximationOptions& approximation,
+                                                    Plan& plan) {
   const auto& entry = inference::methods().find(approximation.method);
   if (const auto why = entry.refusal(problem, rows); !why.empty())
     throw InvalidArgument(fmt::format("`method={}`: {}", entry.name, why));
-  const Index n = rows.size();
-  plan.sparse = sparse_setup(approximation, method, n);
+  plan.sparse = sparse_setup(approximation, method, rows.size());
   plan.moves_base = approximation.optimize_base;
   plan.inference = entry.name;
   plan.approximate = true;
@@ -168,18 +188,107 @@ void plan_approximation(const inference::Problem& problem, double noise,
   if (approximation.optimize_base && train.subset)
     throw InvalidArgument(
         "`optimize_base` climbs the evidence of all rows; leave it or `subset` out");
+  return entry;
+}
+
+void take_row(PlanRow row, const char* what, const MethodOptions& method, Plan& plan) {
+  row.chosen = row.fits;
+  plan.rows.push_back(row);
+  if (!row.fits) refuse(plan, {row}, what, method);
+  plan.seconds += row.seconds;
+  plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + row.bytes);
+}
+
+// Of an evaluation with its gradient, what the value takes.
+constexpr double kShareOfValue = 0.35;
+// Sums that are kept of passes, and those at work.
+constexpr double kKeptSums = 3;
+
+// Passes over all rows that learning and the posterior take together: a value each, and gradients.
+struct Passes {
+  int values = 1, gradients = 0;
+  int count() const { return values + gradients; }
+};
+
+PlanRow stream_row(const inference::InferenceInfo& entry, const ApproximationSetting& s,
+                   const StreamSetting& stream, const Passes& most) {
+  const Index m = inference::base_count(s.rows.size(), cut_to(s.sparse, s.rows.size()));
+  auto sparse = s.sparse;
+  sparse.rank = m;  // of the sample, whatever the number of rows
+  const ApproximationSetting all{s.problem, s.rows, sparse, s.plan};
+  const auto whole = cost_of(entry, all, stream.rows);
+  const auto block = cost_of(entry, all, std::min(stream.rows, std::max<Index>(m, 4096)));
+  PlanRow row;
+  row.stage = "passes";
+  row.method = words_of(entry, s.sparse, s.rows.size());
+  row.bytes = block.bytes + 8 * kKeptSums * static_cast<double>(m * m);
+  const double values = kShareOfValue * whole.seconds, gradient = whole.seconds - values;
+  row.seconds = most.values * values + most.gradients * gradient;
+  // Blocks are read beside the arithmetic; what takes longer counts.
+  row.seconds = std::max(row.seconds, most.count() * stream.read_seconds);
+  row.note =
+      fmt::format("{}, {} over all rows, {:.2g} s each to read", note_of(entry),
+                  most.count() == 1 ? "one pass" : fmt::format("at most {} passes", most.count()),
+                  stream.read_seconds);
+  row.fits = s.plan.base_bytes + row.bytes <= s.plan.budget_bytes;
+  return row;
+}
+
+}  // namespace
+
+void plan_approximation(const inference::Problem& problem, double noise,
+                        const inference::Observations& rows, const MethodOptions& method,
+                        const TrainOptions& train, const ApproximationOptions& approximation,
+                        Plan& plan) {
+  const auto& entry = begin_approximation(problem, rows, method, train, approximation, plan);
   const ApproximationSetting s{problem, rows, plan.sparse, plan};
   const auto plain = without_base(method);
   if (train.train != "none")
     plan_learning(entry, s, noise, plain, train, approximation.optimize_base, plan);
-  auto row = row_of(entry, s, "solve", n, 1);
-  row.chosen = row.fits;
-  plan.rows.push_back(row);
-  if (!row.fits) refuse(plan, {row}, "the posterior", plain);
-  plan.seconds += row.seconds;
-  plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + row.bytes);
+  auto row = row_of(entry, s, "solve", rows.size(), 1);
+  if (train.train == "none") row.seconds += choosing_seconds(entry, s, rows.size());
+  take_row(row, "the posterior", plain, plan);
   plan.reason +=
       fmt::format("The posterior is that of {}, an approximation of the exact one.", row.method);
+}
+
+void plan_stream(const inference::Problem& problem, double noise,
+                 const inference::Observations& sample, const MethodOptions& method,
+                 const TrainOptions& train, const ApproximationOptions& approximation,
+                 const StreamSetting& stream, Plan& plan) {
+  const auto& entry = begin_approximation(problem, sample, method, train, approximation, plan);
+  const Index n = sample.size();
+  plan.streamed = true;
+  plan.reservoir = n;
+  plan.n = stream.rows;
+  plan.base_bytes += stream_bytes(sample.x.cols());
+  if (!method.memory) plan.budget_bytes += stream_bytes(sample.x.cols());
+  plan.peak_bytes = plan.base_bytes;
+  plan.reason =
+      fmt::format("The {} rows are read in passes; {} in memory. ", count_text(stream.rows),
+                  n == stream.rows ? std::string("all of them also are")
+                                   : fmt::format("{} random ones are", count_text(n)));
+  const ApproximationSetting s{problem, sample, plan.sparse, plan};
+  const auto plain = without_base(method);
+  const bool learns = train.train != "none", more = n < stream.rows;
+  if (learns) plan_learning(entry, s, noise, plain, train, approximation.optimize_base, plan);
+  Passes most, least;
+  if (learns && more) {
+    most = {.values = 1 + stream.gradients, .gradients = stream.gradients};
+    least = {.values = 1, .gradients = 1};
+    plan.reason += fmt::format(
+        "Then at most {} of its evidence over all rows decide, in steps that count only when it "
+        "grows. ",
+        plural(stream.gradients, "gradient"));
+  }
+  plan.passes = 1 + least.count();
+  plan.most_passes = 1 + most.count();
+  take_row(stream_row(entry, s, stream, most), "passes over all rows", plain, plan);
+  plan.seconds += stream.read_seconds;  // the survey
+  plan.reason += fmt::format(
+      "The posterior is that of {}, an approximation of the exact one, from the sums of the last "
+      "pass.",
+      plan.rows.back().method);
 }
 
 }  // namespace mercer::planning

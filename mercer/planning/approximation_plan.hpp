@@ -19,4 +19,10 @@ void plan_approximation(const inference::Problem& problem, double noise,
                         const TrainOptions& train, const ApproximationOptions& approximation,
                         Plan& plan);
 
+/// The same where these rows are a sample of those of a file, which is read in passes.
+void plan_stream(const inference::Problem& problem, double noise,
+                 const inference::Observations& sample, const MethodOptions& method,
+                 const TrainOptions& train, const ApproximationOptions& approximation,
+                 const StreamSetting& stream, Plan& plan);
+
 }  // namespace mercer::planning

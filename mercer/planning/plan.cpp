@@ -125,11 +125,16 @@ Plan plan_coupled_query(const inference::Problem& problem, double noise, ConstMa
 
 Plan plan_fit(const inference::Problem& problem, double noise, const inference::Observations& rows,
               const MethodOptions& method, const TrainOptions& train,
-              const ApproximationOptions& approximation) {
+              const ApproximationOptions& approximation,
+              const std::optional<StreamSetting>& stream) {
   check(train);
   check(approximation, method);
   if (approximation.asked()) {
     Plan plan = begin_plan(problem.kernel, rows.x, without_base(method));
+    if (stream) {
+      plan_stream(problem, noise, rows, method, train, approximation, *stream, plan);
+      return plan;
+    }
     plan_approximation(problem, noise, rows, method, train, approximation, plan);
     return plan;
   }

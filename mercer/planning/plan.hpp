@@ -58,8 +58,11 @@ struct Plan {
   inference::SystemChoice system;
   std::string inference;     // a fit: the method of the inference registry that finds the posterior
   bool approximate = false;  // that method is an approximation of the exact posterior
-  inference::SparseSetup sparse;  // of it
-  bool moves_base = false;        // its base points are optimised with the hyperparameters
+  inference::SparseSetup sparse;    // of it
+  bool moves_base = false;          // its base points are optimised with the hyperparameters
+  bool streamed = false;            // rows are read in passes; n are all of them
+  Index reservoir = 0;              // of these, in memory to learn from
+  int passes = 0, most_passes = 0;  // over all rows, that of the survey among them
 
   // Predictions only.
   std::string variance = "none";  // what `auto` has become: exact, vecchia, samples or none
@@ -100,9 +103,11 @@ Plan plan_coupled_query(const inference::Problem& problem, double noise, ConstMa
 /// the noise variance of H = K + D; with another likelihood, a typical entry of W^-1. With an
 /// approximation, whose `points` are on the scale of the rows, the plan is that of its evidence and
 /// its posterior; without, every approximation is a row of the plan that is not chosen.
+/// With a stream the rows are a sample of it, and the plan is that of passes over all.
 Plan plan_fit(const inference::Problem& problem, double noise, const inference::Observations& rows,
               const MethodOptions& method, const TrainOptions& train,
-              const ApproximationOptions& approximation = {});
+              const ApproximationOptions& approximation = {},
+              const std::optional<StreamSetting>& stream = {});
 
 /// The system of the posterior chosen again, with what was learned: at another noise and signal
 /// variance another solver may be the quickest. Changes system, inference, the rows of the solve
