@@ -31,7 +31,7 @@ void add_approximations_options(Arguments& arguments, ApproximationsFlags& flags
   arguments.group("Comparison");
   arguments.add(flags.options);
   arguments.add(flags.test);
-  arguments.add(fit.fit.approximation, without({"check_rows"}));
+  arguments.add(fit.fit.approximation, without({"check_rows", "stream", "reservoir"}));
   arguments.group("Output");
   arguments.add(flags.files);
   add_data_options(arguments, fit.data);

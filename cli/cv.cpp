@@ -26,7 +26,7 @@ void add_cv_options(Arguments& arguments, CvCommand& command) {
   arguments.appendix("Training methods", planning::describe_trainers());
   arguments.group("Task");
   arguments.add(fit, only({"task", "method", "likelihood"}));
-  arguments.add(fit.fit.approximation, without({"check_rows"}));
+  arguments.add(fit.fit.approximation, without({"check_rows", "stream", "reservoir"}));
   add_method_options(arguments, fit.fit.method);
   add_run_options(arguments, fit.run);
   arguments.add_config();

@@ -147,18 +147,20 @@ void save(FitRun& run, const std::string& path, const Console& console) {
   }
 }
 
-FitRun execute(const FitCommand& command, data::Dataset data, const Console& console) {
+FitRun execute(const FitCommand& command, FitInput input, const Console& console) {
   FitRun run;
-  run.data = std::move(data);
-  const auto test = hold_out(command, run.data);
-  tell(run.data, console);
+  run.input = std::move(input);
+  const auto test = hold_out(command, run.input.all);
+  tell(run.data(), console);
   std::optional<Trace> trace;
   if (!command.trace.empty())
-    trace.emplace(command.trace, command.validation, run.data.schema, command.fit,
+    trace.emplace(command.trace, command.validation, run.data().schema, command.fit,
                   command.data.options.delimiter);
   const PatientWithCtrlC patient;
-  run.result = models::fit(run.data, command.fit, keep_what_was_learned(console, run.interrupted),
-                           trace ? &trace->validation() : nullptr);
+  const auto progress = keep_what_was_learned(console, run.interrupted);
+  const auto* validation = trace ? &trace->validation() : nullptr;
+  run.result = run.input.stream ? models::fit(*run.input.stream, command.fit, progress, validation)
+                                : models::fit(run.input.all, command.fit, progress, validation);
   if (trace && !trace->failure().empty()) console.warn(trace->failure());
   run.converged = run.result.solve.stop == StopReason::converged;
   if (test) run.held_out = score(run.result.model, *test, command, console);
@@ -168,6 +170,19 @@ FitRun execute(const FitCommand& command, data::Dataset data, const Console& con
   }
   run.seconds = command.timer.seconds();
   return run;
+}
+
+// Rows that fit into memory with a plan that does not: where passes over them will do, those.
+FitRun execute_or_stream(FitCommand& command, const Arguments& arguments, FitInput input,
+                         const Console& console) {
+  const bool streamed = input.stream.has_value();
+  try {
+    return execute(command, std::move(input), console);
+  } catch (const DoesNotFit&) {
+    if (streamed || !may_stream(command, arguments)) throw;
+  }
+  return execute(command, survey_rows(command, console, "the plan does not fit into memory"),
+                 console);
 }
 
 // Runs `body`; stopped after something was learned, it says where that is kept.
@@ -203,16 +218,18 @@ int run_fit(const Words& words) {
   apply(command.run);
   check_learning(command, arguments);
   check(command);
+  settle_stream(command, arguments);
   settle_task(command, arguments);
   const Console console("fit", command.run.quiet);
   tell_config(arguments, console);
   const auto replaced = replaced_model_note("--model", command.model_path);
-  auto data = read(command.data, command.fit.method);
-  settle_likelihood(command, arguments, data, console);
+  auto input = read_rows(command, arguments, console);
+  settle_likelihood(command, arguments, input.table(), console);
   if (!replaced.empty()) console.note(replaced);
   const FitRun run = explain_factorisations(command.fit.likelihood == "gaussian", [&] {
-    return name_checkpoint(command.fit.train.checkpoint,
-                           [&] { return execute(command, std::move(data), console); });
+    return name_checkpoint(command.fit.train.checkpoint, [&] {
+      return execute_or_stream(command, arguments, std::move(input), console);
+    });
   });
   tell_outcome(command, arguments, run, console);
   if (command.run.json)

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cli/approximation.hpp"
 #include "cli/format.hpp"
 #include "cli/learning_text.hpp"
@@ -38,6 +40,53 @@ Json gradients_json(const models::FitResult& result) {
           {"budget_spent", training.budget_spent},
           {"products", training.products},
           {"matvecs", training.matvecs}};
+}
+
+// Rows that were read in passes.
+void put_stream(Json& json, const models::FitResult& result) {
+  json["streamed"] = result.plan.streamed;
+  if (!result.plan.streamed) return;
+  const auto& training = result.training;
+  json["passes"] = result.passes;
+  json["reservoir_rows"] = result.plan.reservoir;
+  if (result.rows_per_second > 0)
+    put(json, "rows_per_second", result.rows_per_second);
+  else
+    json["rows_per_second"] = nullptr;
+  if (!result.plan.trains) return;
+  json["full_evaluations"] = training.full_evaluations;
+  json["full_gradients"] = training.full_gradients;
+  json["resumed_full_values"] = training.resumed_full_values;
+  json["full_stop"] = std::string(to_string(training.full_stop));
+  json["full_steps"] = Json::array();
+  for (const auto& step : training.full_steps) {
+    Json row;
+    put(row, "log_likelihood", step.log_likelihood);
+    put(row, "gradient_norm", step.gradient_norm);
+    put(row, "predicted_gain", step.predicted_gain);
+    json["full_steps"].push_back(std::move(row));
+  }
+}
+
+// "Passes       4 over 10,000,000 rows (250,000 rows a second); 100,000 random ones in memory".
+std::string stream_text(const models::FitResult& result) {
+  if (!result.plan.streamed) return "";
+  const auto& training = result.training;
+  std::string text =
+      fmt::format("Passes       {} over {} rows", result.passes, count(result.plan.n));
+  if (result.rows_per_second > 0)
+    text += fmt::format(" ({} rows a second)",
+                        count(static_cast<Index>(std::round(result.rows_per_second))));
+  text += fmt::format("; {} of them in memory\n", count(result.plan.reservoir));
+  if (training.full_steps.empty()) return text;
+  const bool converged = training.full_stop == StopReason::converged;
+  text += fmt::format(
+      "             {} and {} of the evidence of all rows: {};\n"
+      "             the {} step is expected to gain {}\n",
+      plural(training.full_evaluations, "value"), plural(training.full_gradients, "gradient"),
+      as_words(to_string(training.full_stop)), converged ? "next" : "last",
+      number(training.full_steps.back().predicted_gain, 3));
+  return text;
 }
 
 // What the objective of learning is called: with Gaussian noise it is the likelihood itself.
@@ -173,7 +222,7 @@ std::string not_converged_text(const FitRun& run) {
 Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRun& run) {
   const auto& result = run.result;
   const auto& model = result.model;
-  Json json = {{"n", run.data.size()}, {"d", run.data.dimension()}};
+  Json json = {{"n", run.input.rows()}, {"d", run.data().dimension()}};
   json["merged_rows"] = result.merged_rows;
   put_model(json, model);
   json["plan"] = plan_json(result.plan);
@@ -198,6 +247,7 @@ Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRu
     json["approximate_evaluations"] = result.training.approximate_evaluations;
     json["base_evaluations"] = result.training.base_evaluations;
   }
+  put_stream(json, result);
   json["gradients"] = gradients_json(result);
   json["matvecs"] = result.training.matvecs + result.solve.matvecs;
   Json seconds;
@@ -206,7 +256,7 @@ Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRu
   put(seconds, "solve", result.build_seconds + result.solve.seconds);
   json["seconds"] = std::move(seconds);
   json["peak_rss_bytes"] = peak_rss_bytes();
-  json["data"] = data_json(run.data, command.data.path);
+  json["data"] = data_json(run.data(), command.data.path);
   json["warnings"] = result.warnings;
   if (run.held_out) {
     json["evaluation"] = scores_json(run.held_out->scores);
@@ -221,9 +271,9 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   const auto& result = run.result;
   const auto& model = result.model;
   std::string text = fmt::format(
-      "Data         {}: {}, {}, target {}\n", command.data.path, plural(run.data.size(), "row"),
-      plural(run.data.dimension(), "input"), data::printable(model.schema.target));
-  for (const auto& message : run.data.messages) text += fmt::format("             {}\n", message);
+      "Data         {}: {}, {}, target {}\n", command.data.path, plural(run.input.rows(), "row"),
+      plural(run.data().dimension(), "input"), data::printable(model.schema.target));
+  for (const auto& message : run.data().messages) text += fmt::format("             {}\n", message);
   if (result.merged_rows > 0)
     text += fmt::format("Merged       {} with the same inputs as an earlier row: {} are left\n",
                         plural(result.merged_rows, "row"), count(result.plan.n));
@@ -232,6 +282,7 @@ std::string fit_text(const FitCommand& command, const FitRun& run) {
   text += fmt::format("Model        {}\n", model_text(model));
   text += fmt::format("Plan         {}\n", wrapped(result.plan.reason, 13));
   text += training_text(result);
+  text += stream_text(result);
   text += hyperparameters_text(model.problem, model.scaling, model.schema);
   text += evidence_text(result, !command.fit.standardize);
   text += solve_text(result);
@@ -261,7 +312,7 @@ void tell_outcome(const FitCommand& command, const Arguments& arguments, const F
         "merged {} with an earlier one of the same inputs, which is exact (--no-merge keeps them "
         "apart)",
         plural(result.merged_rows, "row")));
-  else if (result.model.problem.gaussian() && run.data.duplicate_inputs > 0 && command.fit.merge)
+  else if (result.model.problem.gaussian() && run.data().duplicate_inputs > 0 && command.fit.merge)
     console.note("rows with the same inputs are not merged where noise variances are given");
   const auto& model = result.model;
   if (const auto text = unequal_scales(model.problem, model.scaling, model.schema); !text.empty())

@@ -6,6 +6,7 @@
 
 #include "cli/fit_command.hpp"
 #include "cli/record.hpp"
+#include "cli/streaming.hpp"
 #include "cli/variances.hpp"
 
 namespace mercer::cli {
@@ -17,7 +18,7 @@ struct HeldOut {
 };
 
 struct FitRun {
-  data::Dataset data;  // what was learned from
+  FitInput input;  // what was learned from
   models::FitResult result;
   std::optional<HeldOut> held_out;
   bool interrupted = false;  // Ctrl-C was pressed, and what follows from it was said
@@ -25,6 +26,8 @@ struct FitRun {
   std::string model_path;  // where the model was written; empty: nowhere
   bool misplaced = false;  // not where it was to be written
   double seconds = 0;
+
+  const data::Dataset& data() const { return input.table(); }
 };
 
 Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRun& run);

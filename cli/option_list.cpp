@@ -59,7 +59,8 @@ const std::vector<OptionTable>& option_tables() {
     const auto approximation = table<models::ApproximationOptions>(
         "Approximation",
         "`fit`, `cv`, `plan` with the name of an approximation as `--method`; `--check-rows` of "
-        "`fit` only; base points and blocks are as many as `--rank` and `--blocks` say");
+        "`fit` only, `--stream` and `--reservoir` of `fit` and `plan`; base points and blocks are "
+        "as many as `--rank` and `--blocks` say");
     return std::vector<OptionTable>{
         table<data::DataOptions>("Data",
                                  "`fit`, `cv`, `solve`, `compare`, `plan`; `--drop-missing` and "

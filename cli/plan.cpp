@@ -5,6 +5,7 @@
 #include "cli/fit_command.hpp"
 #include "cli/format.hpp"
 #include "cli/record.hpp"
+#include "cli/streaming.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/core/memory.hpp"
 #include "mercer/likelihoods/likelihood.hpp"
@@ -29,6 +30,14 @@ std::string verdict(const models::PlanRow& row) {
   return row.fits ? "fits" : "too big";
 }
 
+// ", 3 to 8 passes over the rows".
+std::string passes_text(const models::Plan& plan) {
+  if (!plan.streamed) return "";
+  return fmt::format(", {}{} passes over the rows",
+                     plan.passes < plan.most_passes ? fmt::format("{} to ", plan.passes) : "",
+                     plan.most_passes);
+}
+
 std::string plan_text(const models::Plan& plan) {
   Table table("lllrrl", {"", "stage", "method", "memory", "time", "note"});
   for (const auto& row : plan.rows) {
@@ -37,11 +46,12 @@ std::string plan_text(const models::Plan& plan) {
                duration(row.seconds), verdict(row) + note});
   }
   return fmt::format(
-      "{} rows, {}; memory budget {}, of which program and data take {}\n\n{}\n{}\n"
-      "Estimate: {} in all, peak memory {}.\n",
+      "{} rows, {}; memory budget {}, of which program and {} take {}\n\n{}\n{}\n"
+      "Estimate: {} in all, peak memory {}{}.\n",
       count(plan.n), plural(plan.d, "input"), format_bytes(plan.budget_bytes),
+      plan.streamed ? fmt::format("{} of them", count(plan.reservoir)) : "data",
       format_bytes(plan.base_bytes), table.text(), wrapped(plan.reason, 0), duration(plan.seconds),
-      format_bytes(plan.peak_bytes));
+      format_bytes(plan.peak_bytes), passes_text(plan));
 }
 
 Json plan_record(const PlanRun& command, const Json& options, const models::Plan& plan,
@@ -81,7 +91,7 @@ void settle_numbers(PlanRun& command, const Arguments& arguments) {
           fmt::format("`{}={}` is planned for fit only; leave `for` out", option, given));
   refuse_given(arguments,
                {"train", "steps", "restarts", "subset", "probes", "probe_kind", "budget", "merge",
-                "method", "base", "optimize_base", "blocks_by"},
+                "method", "base", "optimize_base", "blocks_by", "stream", "reservoir"},
                fmt::format("{} learns nothing and merges nothing", command.verb()));
   fit.task = "regression";
   fit.data.options.target_advice = fmt::format(
@@ -90,13 +100,27 @@ void settle_numbers(PlanRun& command, const Arguments& arguments) {
       command.verb());
 }
 
-models::Plan make_plan(PlanRun& command, const Arguments& arguments, const data::Dataset& data,
+// Where rows or plan do not fit and passes over the rows will do, the plan of those.
+models::Plan plan_of_fit(PlanRun& command, const Arguments& arguments, FitInput& input,
+                         const Console& console) {
+  auto& fit = command.fit;
+  settle_likelihood(fit, arguments, input.table(), console);
+  if (!input.stream) {
+    try {
+      return models::plan_fit(input.all, fit.fit);
+    } catch (const DoesNotFit&) {
+      if (!may_stream(fit, arguments)) throw;
+    }
+    input = survey_rows(fit, console, "the plan does not fit into memory");
+  }
+  return models::plan_fit(*input.stream, fit.fit);
+}
+
+models::Plan make_plan(PlanRun& command, const Arguments& arguments, FitInput& input,
                        const Console& console) {
   auto& fit = command.fit;
-  if (command.verb() == "fit") {
-    settle_likelihood(fit, arguments, data, console);
-    return models::plan_fit(data, fit.fit);
-  }
+  if (command.verb() == "fit") return plan_of_fit(command, arguments, input, console);
+  const auto& data = input.all;
   const auto& method = fit.fit.method;
   const auto [scaling, rows] = models::scale(data, fit.data.options.standardize, method.isotropic);
   const auto problem = models::start_problem(method, data.schema, rows.x, rows.target());
@@ -121,16 +145,20 @@ int run_plan(const Words& words) {
   apply(fit.run);
   validate(command.plan);
   check_learning(fit, arguments);
-  if (command.verb() == "fit")
+  if (command.verb() == "fit") {
+    settle_stream(fit, arguments);
     settle_task(fit, arguments);
-  else
+  } else {
     settle_numbers(command, arguments);
+  }
   const Console console("plan", fit.run.quiet);
   tell_config(arguments, console);
-  const auto data = read(fit.data, console, fit.fit.method);
-  const auto plan = make_plan(command, arguments, data, console);
+  auto input = read_rows(fit, arguments, console);
+  tell(input.table(), console);
+  const auto plan = make_plan(command, arguments, input, console);
   if (fit.run.json)
-    print_json(plan_record(command, arguments.record(), plan, data, command.verb() == "fit"));
+    print_json(
+        plan_record(command, arguments.record(), plan, input.table(), command.verb() == "fit"));
   else
     print_out(plan_text(plan));
   return exit_ok;

@@ -89,6 +89,12 @@ Json plan_json(const models::Plan& plan) {
   }
   if (!plan.inference.empty()) json["inference"] = plan.inference;
   json["approximate"] = plan.approximate;
+  json["streamed"] = plan.streamed;
+  if (plan.streamed) {
+    json["reservoir_rows"] = plan.reservoir;
+    json["least_passes"] = plan.passes;
+    json["most_passes"] = plan.most_passes;
+  }
   put_system(json, plan);
   put(json, "budget_bytes", plan.budget_bytes);
   put(json, "base_bytes", plan.base_bytes);
