@@ -82,9 +82,9 @@ std::string stream_text(const models::FitResult& result) {
   const bool converged = training.full_stop == StopReason::converged;
   text += fmt::format(
       "             {} and {} of the evidence of all rows: {};\n"
-      "             the {} step is expected to gain {}\n",
+      "             the {} expected to gain {}\n",
       plural(training.full_evaluations, "value"), plural(training.full_gradients, "gradient"),
-      as_words(to_string(training.full_stop)), converged ? "next" : "last",
+      as_words(to_string(training.full_stop)), converged ? "next step is" : "last step was",
       number(training.full_steps.back().predicted_gain, 3));
   return text;
 }

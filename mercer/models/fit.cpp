@@ -276,10 +276,15 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
   const bool with_evidence = options.evidence && !result.likelihood.known;
   stream_as_given(run);
   auto& method = run.streamed ? *run.streamed : *run.method;
+  const bool with_gradient =
+      options.gradient && !(result.plan.approximate && result.likelihood.gradient.size() > 0);
   auto posterior = method.posterior(
-      problem, {options.method.tolerance, with_evidence, options.gradient, options.method.accuracy},
+      problem, {options.method.tolerance, with_evidence, with_gradient, options.method.accuracy},
       progress);
-  if (with_evidence) result.likelihood = std::move(posterior.evidence);
+  if (with_evidence)
+    result.likelihood = std::move(posterior.evidence);
+  else if (result.plan.approximate && with_gradient)
+    result.likelihood.gradient = std::move(posterior.evidence.gradient);
   if (!result.likelihood.known && !options.evidence) {
     result.likelihood.method = "none";
     result.likelihood.reason = "it was not asked for";

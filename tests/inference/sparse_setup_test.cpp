@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "mercer/core/error.hpp"
@@ -173,6 +175,8 @@ TEST(StreamedRows, GiveWhatRowsInMemoryGive) {
         << entry.name;
     passes = 0;
     const auto a = memory->posterior(problem, {}), b = streamed->posterior(problem, {});
+    EXPECT_EQ(passes, 0) << entry.name << ": the sums of the evaluation are known";
+    make_streamed(entry.name, problem, pass, base)->posterior(problem, {});
     EXPECT_EQ(passes, 1) << entry.name;
     EXPECT_EQ(b.evidence.rows, 5000);
     EXPECT_EQ(b.sparse->x.size(), 0);
@@ -188,6 +192,36 @@ TEST(StreamedRows, GiveWhatRowsInMemoryGive) {
     }
   }
   EXPECT_EQ(largest, 1600);
+}
+
+// The best evaluation and the last one are kept, others are not; with other base points, none.
+TEST(StreamedRows, KeepTheSumsThatASearchComesBackTo) {
+  const auto rows = testing::sparse_rows(300, 2, Rows::row_noise);
+  auto problem = testing::sparse_problem("matern52:ard", 2, MeanKind::constant);
+  int passes = 0;
+  const RowPass pass = [&](const std::function<void(const Observations&)>& each) {
+    ++passes;
+    each(rows);
+  };
+  const auto streamed = make_streamed("vfe", problem, pass, rows.x.topRows(20));
+  const Vector start = problem.log_parameters();
+  const auto value_at = [&](double by, bool gradient) {
+    problem.set_log_parameters(start.array() - by);
+    return streamed->evaluate(problem, {.gradient = gradient}).value;
+  };
+  std::map<double, double> values;
+  for (const double by : {0.0, 3.0, 5.0, 4.0}) values[by] = value_at(by, false);
+  EXPECT_EQ(passes, 4);
+  ASSERT_GT(values[0.0], std::max({values[3.0], values[4.0], values[5.0]}));
+  EXPECT_EQ(value_at(0.0, true), values[0.0]);
+  EXPECT_EQ(passes, 5) << "the best: its gradient only";
+  EXPECT_EQ(value_at(4.0, false), values[4.0]);
+  EXPECT_EQ(passes, 5) << "the last";
+  EXPECT_EQ(value_at(3.0, false), values[3.0]);
+  EXPECT_EQ(passes, 6);
+  streamed->use_base(rows.x.bottomRows(20));
+  EXPECT_NE(value_at(3.0, false), values[3.0]);
+  EXPECT_EQ(passes, 7);
 }
 
 TEST(StreamedRows, NeedAMethodThatGoesWithPasses) {

@@ -148,6 +148,13 @@ TEST_P(StreamFit, AllRowsImproveOnASmallSample) {
   EXPECT_GT(learned.likelihood.value, steps.front().log_likelihood + 0.5);
   for (std::size_t i = 1; i < steps.size(); ++i)
     EXPECT_GT(steps[i].log_likelihood, steps[i - 1].log_likelihood);
+  // A gradient that is asked for takes a pass more, unless learning has left it behind.
+  auto with_gradient = options_of(GetParam());
+  with_gradient.gradient = true;
+  const auto asked = fit(stream, with_gradient);
+  EXPECT_EQ(asked.likelihood.value, learned.likelihood.value);
+  EXPECT_EQ(asked.likelihood.gradient.size(), asked.model.problem.log_parameters().size());
+  EXPECT_EQ(asked.passes, learned.passes + (learned.likelihood.gradient.size() > 0 ? 0 : 1));
   // The evidence that is reported is that of the model, in memory as well.
   const auto all = data::read_dataset(path, data_options());
   auto given = options_of(GetParam());
