@@ -8,14 +8,15 @@
 #include "mercer/core/error.hpp"
 #include "mercer/inference/inference.hpp"
 #include "mercer/planning/training_plan.hpp"
+#include "mercer/training/approximate_climb.hpp"
 #include "mercer/training/training.hpp"
 
 namespace mercer::planning {
 namespace {
 
-// Evaluations of the evidence with its gradient that a climb usually takes, and with the base
-// points moving.
-constexpr double kUsualEvaluations = 25, kUsualBaseEvaluations = 50;
+// Evaluations of the evidence with its gradient that a climb with the base points moving usually
+// takes.
+constexpr double kUsualBaseEvaluations = 50;
 // Numbers in the array that base points are chosen by, at most (sparse_setup.cpp).
 constexpr double kMostChosenFrom = 67108864;
 
@@ -34,17 +35,45 @@ inference::SparseSetup cut_to(inference::SparseSetup sparse, Index rows) {
   return sparse;
 }
 
+inference::CostSetting setting_of(const ApproximationSetting& s, Index rows) {
+  const Index d = s.rows.x.cols();
+  return {.n = rows,
+          .d = d,
+          .functions = {s.rows.functions(), s.problem.likelihood->coupled() != nullptr},
+          .columns = 1 + inference::mean_basis_size(s.problem.mean, d),
+          .parameters = s.problem.kernel.num_parameters(),
+          .speed = s.plan.calibration,
+          .rank = inference::base_count(rows, cut_to(s.sparse, rows)),
+          .blocks = s.sparse.blocks};
+}
+
 inference::EvaluationCost cost_of(const inference::InferenceInfo& entry,
                                   const ApproximationSetting& s, Index rows) {
-  const Index d = s.rows.x.cols();
-  return entry.cost({.n = rows,
-                     .d = d,
-                     .functions = {s.rows.functions(), s.problem.likelihood->coupled() != nullptr},
-                     .columns = 1 + inference::mean_basis_size(s.problem.mean, d),
-                     .parameters = s.problem.kernel.num_parameters(),
-                     .speed = s.plan.calibration,
-                     .rank = inference::base_count(rows, cut_to(s.sparse, rows)),
-                     .blocks = s.sparse.blocks});
+  return entry.cost(setting_of(s, rows));
+}
+
+// A climb of L-BFGS: the levels before all of these rows, and what it usually takes.
+struct Climb {
+  std::vector<Index> levels;
+  double seconds = 0;
+};
+
+Climb plan_climb(const inference::InferenceInfo& entry, const ApproximationSetting& s, Index rows,
+                 Index before) {
+  Climb out;
+  // No choice may depend on how quick this machine is.
+  auto nominal = setting_of(s, rows);
+  nominal.speed = inference::nominal_speeds(s.problem.kernel, s.rows.x.cols());
+  out.levels = training::approximation_levels(entry, nominal, before);
+  const Index p = s.problem.log_parameters().size();
+  for (const Index level : out.levels) {
+    auto fewer = setting_of(s, level);
+    if (fewer.blocks) fewer.blocks = training::level_blocks(*fewer.blocks, level, rows);
+    out.seconds += training::usual_evaluations(level, rows, p, true) * entry.cost(fewer).seconds;
+  }
+  out.seconds += training::usual_evaluations(rows, rows, p, !out.levels.empty()) *
+                 cost_of(entry, s, rows).seconds;
+  return out;
 }
 
 // "vfe, 1,000 base points", "bcm, blocks of about 1,000 rows".
@@ -77,13 +106,13 @@ double choosing_seconds(const inference::InferenceInfo& entry, const Approximati
 }
 
 PlanRow row_of(const inference::InferenceInfo& entry, const ApproximationSetting& s,
-               const char* stage, Index rows, double evaluations) {
+               const char* stage, Index rows) {
   const auto cost = cost_of(entry, s, rows);
   PlanRow row;
   row.stage = stage;
   row.method = words_of(entry, s.sparse, rows);
   row.bytes = cost.bytes;
-  row.seconds = evaluations * cost.seconds;
+  row.seconds = cost.seconds;
   row.note = note_of(entry);
   row.fits = s.plan.base_bytes + row.bytes <= s.plan.budget_bytes;
   return row;
@@ -103,6 +132,14 @@ std::string trainer_of(const TrainOptions& train) {
       asked.name));
 }
 
+// "13,992, 55,968 and ", before the number of all rows.
+std::string levels_text(const std::vector<Index>& levels) {
+  std::string text;
+  for (const Index level : levels)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", count_text(level));
+  return text.empty() ? text : text + " and ";
+}
+
 void plan_learning(const inference::InferenceInfo& entry, const ApproximationSetting& s,
                    double noise, const MethodOptions& method, const TrainOptions& train,
                    bool moves_base, Plan& plan) {
@@ -117,11 +154,17 @@ void plan_learning(const inference::InferenceInfo& entry, const ApproximationSet
     start = plan_start(s.problem, noise, s.rows, method, train, plan.train_rows, plan);
   plan.train_levels = start.levels;
   plan.start_rows = start.levels.empty() ? 0 : start.levels.back();
-  double evaluations =
-      trainer.gradients != nullptr ? trainer.gradients(s.problem, train) : kUsualEvaluations;
-  if (moves_base) evaluations += kUsualBaseEvaluations;
-  auto row = row_of(entry, s, "train", plan.train_rows, evaluations);
-  row.note = fmt::format("{}, {:.2g} s a gradient", row.note, row.seconds / evaluations);
+  auto row = row_of(entry, s, "train", plan.train_rows);
+  const double one = row.seconds;
+  row.note = fmt::format("{}, {:.2g} s a gradient", row.note, one);
+  if (trainer.gradients != nullptr) {
+    row.seconds = trainer.gradients(s.problem, train) * one;
+  } else {
+    auto climb = plan_climb(entry, s, plan.train_rows, plan.start_rows);
+    plan.solve_levels = std::move(climb.levels);
+    row.seconds = climb.seconds;
+  }
+  if (moves_base) row.seconds += kUsualBaseEvaluations * one;
   row.seconds += start.seconds + choosing_seconds(entry, s, plan.train_rows);
   row.bytes = std::max(row.bytes, start.bytes);
   row.fits = plan.base_bytes + row.bytes <= plan.budget_bytes;
@@ -131,10 +174,11 @@ void plan_learning(const inference::InferenceInfo& entry, const ApproximationSet
   plan.seconds += row.seconds;
   plan.peak_bytes = std::max(plan.peak_bytes, plan.base_bytes + row.bytes);
   plan.reason += fmt::format(
-      "Hyperparameters are learned {}on {} {} rows by {} on the evidence of {}. ",
+      "Hyperparameters are learned {}on {}{} {} rows by {} on the evidence of {}. ",
       start.levels.empty()
           ? ""
           : fmt::format("on {} rows by Cholesky, then ", count_text(start.levels.back())),
+      levels_text(plan.solve_levels),
       plan.train_rows < n ? "random"
       : plan.streamed     ? "the"
                           : "all",
@@ -150,8 +194,8 @@ void list_approximations(const inference::Problem& problem, const inference::Obs
   std::vector<PlanRow> table;
   for (const auto& entry : inference::methods()) {
     if (!entry.abilities.approximate || !entry.refusal(problem, rows).empty()) continue;
-    const double evaluations = train.train == "none" ? 1 : 1 + kUsualEvaluations;
-    table.push_back(row_of(entry, s, "instead", rows.size(), evaluations));
+    table.push_back(row_of(entry, s, "instead", rows.size()));
+    if (train.train != "none") table.back().seconds += plan_climb(entry, s, rows.size(), 0).seconds;
     table.back().seconds += choosing_seconds(entry, s, rows.size());
   }
   plan.rows.insert(plan.rows.end(), table.begin(), table.end());
@@ -245,7 +289,7 @@ void plan_approximation(const inference::Problem& problem, double noise,
   const auto plain = without_base(method);
   if (train.train != "none")
     plan_learning(entry, s, noise, plain, train, approximation.optimize_base, plan);
-  auto row = row_of(entry, s, "solve", rows.size(), 1);
+  auto row = row_of(entry, s, "solve", rows.size());
   if (train.train == "none") row.seconds += choosing_seconds(entry, s, rows.size());
   take_row(row, "the posterior", plain, plan);
   plan.reason +=

@@ -46,12 +46,13 @@ struct Plan {
   std::string reason;  // one sentence: what was chosen and why
 
   bool trains = false;
-  std::string train_method;              // a name of the trainers' registry
-  bool train_by_solves = false;          // that trainer goes on where factorisations end
-  Index train_rows = 0;                  // rows that hyperparameters are learned on
-  Index start_rows = 0;                  // rows of exact searches before that; 0: none
-  std::vector<Index> train_levels;       // rows of the exact searches, in order
-  std::vector<Index> solve_levels;       // rows of the gradients by solves before train_rows
+  std::string train_method;         // a name of the trainers' registry
+  bool train_by_solves = false;     // that trainer goes on where factorisations end
+  Index train_rows = 0;             // rows that hyperparameters are learned on
+  Index start_rows = 0;             // rows of exact searches before that; 0: none
+  std::vector<Index> train_levels;  // rows of the exact searches, in order
+  /// Rows of the gradients by solves, or of an approximation, before train_rows.
+  std::vector<Index> solve_levels;
   std::optional<Index> train_budget;     // products that gradients by solves may take; unset: any
   Index factorable_rows = 0;             // levels of so many rows may be factored while learning
   inference::SystemChoice train_system;  // of the solves while learning

@@ -62,6 +62,7 @@ struct TrainReport {
   std::int64_t matvecs = 0;
   // Of an approximation only:
   int approximate_evaluations = 0;  // of its evidence, those from the checkpoint included
+  int level_evaluations = 0;        // of these, on fewer rows before all
   int base_evaluations = 0;         // of these, with the base points moving
   Index base_points = 0;
   // Of rows that are read in passes only:

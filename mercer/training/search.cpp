@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "mercer/core/error.hpp"
 #include "mercer/core/rng.hpp"
 #include "mercer/training/checkpoint.hpp"
+#include "mercer/training/secant_hessian.hpp"
 
 namespace mercer::training {
 namespace {
@@ -40,6 +42,12 @@ inference::State arrays_of(const data::ArrayFile& file, std::string_view prefix)
 }
 
 }  // namespace
+
+Index level_blocks(Index blocks, Index rows, Index all) {
+  if (rows >= all) return std::min(blocks, rows);
+  const double share = static_cast<double>(rows) / static_cast<double>(all);
+  return std::clamp<Index>(std::llround(share * static_cast<double>(blocks)), 1, rows);
+}
 
 Search::Search(const Problem& start, const Observations& rows, const TrainingChoice& choice,
                const LearnRequest& request)
@@ -129,8 +137,9 @@ optim::MinimizeResult Search::climb(Inference& method, Problem problem, const Ob
                                     const Hint& hint) {
   const double count = entries(rows);
   const auto f = objective(method, problem, count);
-  Vector best = start;
+  Vector best = start, best_gradient = Vector::Zero(start.size());
   double best_value = HUGE_VAL;
+  SecantHessian secant(hint.hessian);
   // The first evaluation is that of the start, unless that is at a bound: then it is moved inside.
   bool known = hint.gradient.size() > 0 && box_.inside(start) == start;
   const optim::Objective watched = [&](ConstVectorView theta, VectorView gradient) {
@@ -140,8 +149,10 @@ optim::MinimizeResult Search::climb(Inference& method, Problem problem, const Ob
       --report.evaluations;
     }
     if (value < best_value) {
+      if (best_value == HUGE_VAL) secant.add(theta, gradient);
       best_value = value;
       best = theta;
+      best_gradient = gradient;
     }
     return value;
   };
@@ -153,6 +164,7 @@ optim::MinimizeResult Search::climb(Inference& method, Problem problem, const Ob
     options.gain_tolerance = (hint.gain_left > 0 ? hint.gain_left : rules_.gain_left) / count;
   const Observer observer = [&](const Iteration& it) {
     remember_climb(best, best_value, rows.size());
+    secant.add(best, best_gradient);
     // Of starts on few rows, only what comes of them is worth scoring.
     if (rows.size() == all_.size()) tell(best);
     // Climbs end long before their limit: this approaches 1 as their usual number is passed.
@@ -168,6 +180,7 @@ optim::MinimizeResult Search::climb(Inference& method, Problem problem, const Ob
   } catch (const Interrupted&) {  // in the middle of a factorisation
     result.stop = StopReason::interrupted;
   }
+  climbed_hessian_ = secant.hessian();
   report.steps += result.iterations;
   report.evaluations += result.evaluations;
   report.failed_evaluations += result.rejected_evaluations;
@@ -177,12 +190,17 @@ optim::MinimizeResult Search::climb(Inference& method, Problem problem, const Ob
 }
 
 std::unique_ptr<Inference> Search::approximation(const Observations& rows, Problem problem,
-                                                 ConstVectorView theta) {
+                                                 ConstVectorView theta, const Matrix& base) {
   problem.set_log_parameters(theta);
   auto with = setup(rows);
   // Of a part of the rows there may be fewer than base points or blocks were asked for.
   if (with.sparse.rank) with.sparse.rank = std::min(*with.sparse.rank, rows.size());
-  if (with.sparse.blocks) with.sparse.blocks = std::min(*with.sparse.blocks, rows.size());
+  if (with.sparse.blocks)
+    with.sparse.blocks = level_blocks(*with.sparse.blocks, rows.size(), choice_.rows);
+  if (base.size() > 0) {
+    with.sparse.points = base;
+    with.sparse.rank = base.rows();
+  }
   auto method = inference::make(choice_.approximation, problem, with);
   method->renew(problem);
   // Its evidence is not that of the climbs before, so the best of those says nothing about it.
@@ -194,6 +212,17 @@ std::unique_ptr<Inference> Search::approximation(const Observations& rows, Probl
 void Search::finish_approximation(const Inference& approximation, const Observations& rows) {
   report.base_points = approximation.base_points().rows();
   if (rows.size() == all_.size()) approximation_state = approximation.save();
+}
+
+inference::LikelihoodValue Search::value_of(const optim::MinimizeResult& best,
+                                            const Observations& rows) const {
+  const double count = entries(rows);
+  inference::LikelihoodValue out;
+  out.known = true;
+  out.value = out.low = out.high = -best.value * count;
+  out.rows = rows.rows_before_merging();
+  out.gradient = -best.gradient * count;
+  return out;
 }
 
 optim::MinimizeResult Search::evaluate(const Observations& rows, const Vector& theta) {
@@ -217,16 +246,24 @@ optim::MinimizeResult Search::evaluate(const Observations& rows, const Vector& t
 }
 
 Matrix Search::hessian(const Observations& rows, const Vector& theta) {
-  const Index p = theta.size();
   auto problem = problem_on(rows);
   const auto exact = inference::make(exact_method_, problem, setup(rows));
-  const auto f = objective(*exact, problem, entries(rows));
-  Vector here = Vector::Zero(p), there = here;
+  return hessian(*exact, std::move(problem), rows, theta);
+}
+
+Matrix Search::hessian(Inference& method, Problem problem, const Observations& rows,
+                       const Vector& theta, Vector here) {
+  const Index p = theta.size();
+  const auto f = objective(method, problem, entries(rows));
+  Vector there = Vector::Zero(p);
   Matrix out(p, p);
   bool finite = true;
   try {
-    ++report.evaluations;
-    finite = std::isfinite(f(theta, here));
+    if (here.size() == 0) {
+      here = there;
+      ++report.evaluations;
+      finite = std::isfinite(f(theta, here));
+    }
     for (Index i = 0; i < p && finite; ++i) {
       Vector moved = theta;
       const double step = theta(i) + kDifference > box_.upper()(i) ? -kDifference : kDifference;

@@ -25,6 +25,15 @@ struct Hint {
   Vector gradient = {};
 };
 
+/// Where a climb ended, and the log evidence there.
+struct Climbed {
+  Vector theta;
+  inference::LikelihoodValue likelihood;
+};
+
+/// Blocks of a level of so many rows: as large as those that were asked for of all.
+Index level_blocks(Index blocks, Index rows, Index all);
+
 class Search {
  public:
   Search(const inference::Problem& start, const inference::Observations& rows,
@@ -57,15 +66,20 @@ class Search {
   optim::MinimizeResult climb(inference::Inference& method, inference::Problem problem,
                               const inference::Observations& rows, const Vector& start,
                               const std::string& stage, const Hint& hint = {});
-  /// The approximation of the choice on these rows, with base points chosen at theta.
+  /// The approximation of the choice on these rows, with base points chosen at theta, or those
+  /// given.
   std::unique_ptr<inference::Inference> approximation(const inference::Observations& rows,
                                                       inference::Problem problem,
-                                                      ConstVectorView theta);
+                                                      ConstVectorView theta,
+                                                      const Matrix& base = {});
   /// It is at work from here on: steps are told with its base points. Null: no longer.
   void use(const inference::Inference* approximation) { approximation_ = approximation; }
   /// What is kept of it at the end.
   void finish_approximation(const inference::Inference& approximation,
                             const inference::Observations& rows);
+  /// The log evidence of these rows where a climb ended; who found it is for the caller to say.
+  inference::LikelihoodValue value_of(const optim::MinimizeResult& best,
+                                      const inference::Observations& rows) const;
   /// Steps of a start on exact evidences, at most.
   int exact_steps() const;
   /// Minus the exact evidence of these rows per entry, and its gradient; an infinite value where
@@ -74,11 +88,17 @@ class Search {
   /// The Hessian of minus the exact evidence per observation, by differences of gradients; empty
   /// where it cannot be computed.
   Matrix hessian(const inference::Observations& rows, const Vector& theta);
+  /// The same of the evidence that this method has of these rows; `here`: its gradient at theta,
+  /// where that is known.
+  Matrix hessian(inference::Inference& method, inference::Problem problem,
+                 const inference::Observations& rows, const Vector& theta, Vector here = {});
   /// A warm start for more rows from the latent functions of few; empty where there is none.
   inference::WarmStart warm_start(const inference::Observations& few, Index more,
                                   const Vector& theta);
   /// What is known of the latent functions of fewer rows, for more: their posterior mean there.
   inference::WarmStart on_more_rows(const inference::WarmStart& few, Index more) const;
+  /// The Hessian that the last climb began with, corrected by its steps; empty where it had none.
+  const Matrix& last_hessian() const { return climbed_hessian_; }
   /// Where the latent functions of the last climb were.
   const inference::WarmStart& last_warm_start() const { return climbed_; }
 
@@ -140,6 +160,7 @@ class Search {
   inference::State exact_state_;
   int exact_climb_ = 0, climb_ = 0;
   inference::WarmStart climbed_;
+  Matrix climbed_hessian_;
   inference::State trainer_state_, base_state_, full_state_;
   Timer since_checkpoint_, timer_;
   double checkpoint_pause_ = 0;   // the first one is written at once

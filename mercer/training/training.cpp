@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
-#include "mercer/training/base_points.hpp"
+#include "mercer/training/approximate_climb.hpp"
 #include "mercer/training/full_rows.hpp"
 #include "mercer/training/search.hpp"
 #include "mercer/training/starts.hpp"
@@ -20,12 +20,6 @@ constexpr Index kTrialRows = 3000;
 constexpr int kTrialSteps = 25;
 // Of the time of learning by solves, about, that climbs on few rows take before them.
 constexpr double kShareOfClimbs = 0.3;
-// Rows that an approximation learns from over those whose Hessian it begins with, at least.
-constexpr Index kFewForHessian = 2;
-// Log evidence that a climb on an approximation may leave, where a Hessian says what is left.
-constexpr double kApproximateGainLeft = 0.05;
-// Of the time of learning by an approximation, about, before its base points move.
-constexpr double kShareBeforeBase = 0.6;
 
 // What is best for few rows need not be for all: a start goes on for some steps on the Vecchia
 // likelihood of more rows, and is judged by what it reaches there. Returns its negative log.
@@ -77,23 +71,6 @@ optim::MinimizeResult best_start(Search& search, const inference::Observations& 
   return best;
 }
 
-inference::LikelihoodValue value_of(const Search& search, const optim::MinimizeResult& best,
-                                    const inference::Observations& rows) {
-  const double entries = Search::entries(rows);
-  inference::LikelihoodValue out;
-  out.known = true;
-  out.value = out.low = out.high = -best.value * entries;
-  out.rows = rows.rows_before_merging();
-  out.method = out.rows == search.all().rows_before_merging() ? "cholesky" : "cholesky-subset";
-  out.gradient = -best.gradient * entries;
-  return out;
-}
-
-struct Climbed {
-  Vector theta;
-  inference::LikelihoodValue likelihood;
-};
-
 // The levels: exact evidences, by factorisations.
 Climbed climb_levels(Search& search, bool on_surrogate, double share) {
   const auto& levels = search.choice().levels;
@@ -120,74 +97,9 @@ Climbed climb_levels(Search& search, bool on_surrogate, double share) {
     search.warm = search.last_warm_start();
   else
     search.reached(best.theta);
-  return {best.theta, value_of(search, best, rows)};
-}
-
-// The base points climb with the hyperparameters, from where those alone have led.
-void move_base(Search& search, inference::Inference& method, const inference::Observations& rows,
-               optim::MinimizeResult& best) {
-  search.part(kShareBeforeBase, 1);
-  const auto moved = climb_base(search, method, best.theta);
-  const double entries = Search::entries(rows);
-  search.report.base_evaluations = moved.evaluations;
-  best.theta = moved.theta;
-  best.value = -moved.evidence / entries;
-  best.gradient = -moved.gradient / entries;
-}
-
-// The Hessian of exact evidences of the few rows before, where their factorisations are little
-// beside evaluations on all: the climb then begins with a step of Newton's method, and knows what
-// is left to gain.
-Hint hint_for_approximation(Search& search, const inference::Observations& rows,
-                            const Vector& start) {
-  Hint hint;
-  const auto& levels = search.choice().levels;
-  if (levels.empty() || !search.rules().uses_hessian ||
-      kFewForHessian * levels.back() > rows.size())
-    return hint;
-  hint.hessian = search.hessian(search.rows(levels.back()), start);
-  if (hint.hessian.size() > 0) hint.gain_left = kApproximateGainLeft;
-  return hint;
-}
-
-// L-BFGS on the evidence of an approximation, with base points that are chosen where the exact
-// climbs ended; then, where that is asked for, with the base points moving as well.
-Climbed climb_approximation(Search& search, const Vector& start) {
-  const auto rows = search.rows(search.choice().rows);
-  auto problem = search.problem_on(rows);
-  const auto method = search.approximation(rows, problem, start);
-  const auto hint = hint_for_approximation(search, rows, start);
-  search.use(method.get());
-  const int before = search.report.evaluations;
-  auto& report = search.report;
-  // Stopped or not, what was learned is learned with these base points.
-  const auto finish = [&] {
-    report.approximate_evaluations = report.evaluations - before;
-    report.evaluations = before;
-    search.finish_approximation(*method, rows);
-    search.use(nullptr);
-  };
-  optim::MinimizeResult best;
-  try {
-    best = search.climb(*method, problem, rows, start, "learn (approximation)", hint);
-    if (search.choice().moves_base && std::isfinite(best.value))
-      move_base(search, *method, rows, best);
-  } catch (const Interrupted&) {
-    finish();
-    throw;
-  }
-  if (!std::isfinite(best.value))
-    throw ToleranceNotReached(fmt::format(
-        "the evidence of {} is not a number in double precision where learning begins; begin with "
-        "more `noise`, or another `lengthscale` or `signal_variance`",
-        search.choice().approximation));
-  if (rows.size() == search.all().size())
-    search.remember(best.theta);  // told by its own step
-  else
-    search.reached(best.theta);
-  finish();
-  auto value = value_of(search, best, rows);
-  value.method = search.choice().approximation;
+  auto value = search.value_of(best, rows);
+  const bool all = value.rows == search.all().rows_before_merging();
+  value.method = all ? "cholesky" : "cholesky-subset";
   return {best.theta, std::move(value)};
 }
 
@@ -209,8 +121,7 @@ Climbed learn(Search& search, const TrainerInfo& trainer) {
     if (!search.choice().levels.empty())
       reached = climb_levels(search, trainer.on_surrogate, share);
     if (approximates && !trainer.by_solves) {
-      search.part(share, search.choice().moves_base ? kShareBeforeBase : 1);
-      reached = climb_approximation(search, reached.theta);
+      reached = climb_approximation(search, reached.theta, {share, 1});
     } else if (trainer.by_solves) {
       search.part(search.choice().levels.empty() ? 0 : share, 1);
       reached.theta = trainer.run(search, reached.theta);

@@ -4,7 +4,8 @@
 //   2. The trainer of the choice on all rows that are learned from, by solves, where these are more
 //      than a factorisation is for. With an approximation (the method of the choice) its own
 //      evidence takes the place of that: base points are chosen at the values of the first part and
-//      then kept, and L-BFGS, Adam or AdaGrad climb what they make of all rows.
+//      then kept, and L-BFGS (on more and more rows), Adam or AdaGrad climb what they make of all
+//      rows.
 //   3. Where the rows are a sample of more, a few steps on the evidence of all (full_rows.hpp).
 // Every exact evaluation goes through a replay log, and a trainer saves what its next step depends
 // on: a killed run resumes to the same bits.
@@ -26,11 +27,12 @@ namespace mercer::training {
 
 /// What was planned.
 struct TrainingChoice {
-  std::string trainer;                   // a name of the trainers' registry
-  Index rows = 0;                        // that are learned from in the end
-  std::vector<Index> levels = {};        // rows of the exact searches, in order; empty: none
-  std::vector<Index> solve_levels = {};  // rows of the levels by solves before `rows`, in order
-  std::optional<Index> budget = {};      // TrainReport::products at most; unset: any number
+  std::string trainer;             // a name of the trainers' registry
+  Index rows = 0;                  // that are learned from in the end
+  std::vector<Index> levels = {};  // rows of the exact searches, in order; empty: none
+  /// Rows of the levels by solves, or of an approximation, before `rows`, in order.
+  std::vector<Index> solve_levels = {};
+  std::optional<Index> budget = {};  // TrainReport::products at most; unset: any number
   /// A level of at most so many rows may have gradients by factorisations, which memory suffices
   /// for: where solves fail, or take longer.
   Index factorable_rows = 0;

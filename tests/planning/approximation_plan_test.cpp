@@ -54,6 +54,26 @@ TEST(ApproximationPlan, OneThatIsAskedForIsPlanned) {
   }
 }
 
+// The plan of many rows has levels, says so, and counts evaluations on them by their rows: 40 on
+// all, 15 on a quarter and on a sixteenth, and a Hessian of the latter. Starts on few rows are
+// seconds beside that.
+TEST(ApproximationPlan, ManyRowsAreLearnedInLevels) {
+  Index in_levels = 0;
+  for (const auto& name : approximation_names()) {
+    const auto plan = plan_of(80000, name);
+    const auto gradient = plan.rows[1].seconds;  // the posterior is one evaluation
+    if (plan.solve_levels.empty()) continue;
+    ++in_levels;
+    EXPECT_EQ(plan.solve_levels, (std::vector<Index>{5000, 20000})) << name;
+    EXPECT_NE(plan.reason.find("5,000, 20,000 and all 80,000 rows"), std::string::npos)
+        << plan.reason;
+    EXPECT_GT(plan.rows[0].seconds, 40 * gradient) << name;
+    EXPECT_LT(plan.rows[0].seconds, 50 * gradient + 60) << name;
+    EXPECT_TRUE(plan_of(10000, name).solve_levels.empty()) << name;
+  }
+  EXPECT_EQ(in_levels, static_cast<Index>(approximation_names().size()) - 1);
+}
+
 TEST(ApproximationPlan, WhatDoesNotFitIsRefusedWithWhatWould) {
   MethodOptions method;
   method.preconditioning.rank = 3000;

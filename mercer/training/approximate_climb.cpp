@@ -1,0 +1,229 @@
+#include "mercer/training/approximate_climb.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/training/base_points.hpp"
+#include "mercer/training/levels.hpp"
+
+namespace mercer::training {
+namespace {
+
+// Rows that an approximation learns from over those whose Hessian it begins with, at least.
+constexpr Index kFewForHessian = 2;
+// Log evidence that a climb on all rows may leave, where a Hessian says what is left.
+constexpr double kApproximateGainLeft = 0.05;
+// A climb is not at its end where its last step gained more log evidence than this.
+constexpr double kGainToDoubt = 0.5;
+// Of the time of learning by an approximation, about, before its base points move.
+constexpr double kShareBeforeBase = 0.6;
+// Rows of a level over those of the one before, and rows of a level at least: those, so many times
+// the base points, and so many times the rows of the exact climbs.
+constexpr Index kLevelRatio = 4, kLeastLevel = 4000, kRowsOfBase = 4, kRowsOfExact = 2;
+// An evaluation on a level costs at most this share of one on the next.
+constexpr double kWorthLevel = 0.5;
+// Evaluations that a climb usually takes: on all rows without levels, on a level, on the last.
+// Between 9 and 68 were seen on the last one: what is planned is no more than the right order.
+constexpr double kUsualAlone = 40, kUsualOnLevel = 15, kUsualOnLast = 40;
+// A Hessian by differences may cost as much as so many evaluations on all rows.
+constexpr double kHessianEvaluations = 1.5;
+
+bool hessian_by_differences(Index level, Index all, Index parameters) {
+  return static_cast<double>(parameters) * static_cast<double>(level) <=
+         kHessianEvaluations * static_cast<double>(all);
+}
+
+// What the last step of a climb has gained, per entry of y.
+double last_gain(const optim::MinimizeResult& climb) {
+  const Index steps = climb.history.rows();
+  return steps > 1 ? climb.history(steps - 2, 0) - climb.history(steps - 1, 0) : 0;
+}
+
+class ApproximateClimb {
+ public:
+  ApproximateClimb(Search& search, const Vector& start, PartOfLearning part)
+      : search_(search),
+        levels_(search.choice()),
+        part_(part),
+        rows_(search.rows(search.choice().rows)),
+        problem_(search.problem_on(rows_)),
+        method_(search.approximation(rows_, problem_, start)),
+        theta_(start),
+        before_(search.report.evaluations) {}
+
+  Climbed run();
+
+ private:
+  void begin_with_exact_hessian();
+  void climb_level(std::size_t number);
+  optim::MinimizeResult climb_all();
+  void move_base(optim::MinimizeResult& best);
+  void finish();
+  double weight(Index level) const;
+  void begin_part(Index level);
+
+  Search& search_;
+  Levels levels_;
+  PartOfLearning part_;
+  inference::Observations rows_;
+  inference::Problem problem_;
+  std::unique_ptr<inference::Inference> method_;
+  Vector theta_;
+  Matrix hessian_;  // of minus the evidence per entry of y; empty: not known
+  int before_;      // evaluations of the exact climbs
+  double done_ = 0;
+};
+
+// How much of the climbing one level is.
+double ApproximateClimb::weight(Index level) const {
+  return static_cast<double>(level) * usual_evaluations(level, rows_.size(), theta_.size(),
+                                                        !search_.choice().solve_levels.empty());
+}
+
+void ApproximateClimb::begin_part(Index level) {
+  double total = weight(rows_.size());
+  for (const Index rows : search_.choice().solve_levels) total += weight(rows);
+  const double end = search_.choice().moves_base
+                         ? part_.begin + kShareBeforeBase * (part_.end - part_.begin)
+                         : part_.end;
+  const double width = (end - part_.begin) / total, next = done_ + weight(level);
+  search_.part(part_.begin + done_ * width, part_.begin + next * width);
+  done_ = next;
+}
+
+// That of the few rows before, where their factorisations are little beside evaluations on more:
+// the climb then begins with a step of Newton's method, and knows what is left to gain.
+void ApproximateClimb::begin_with_exact_hessian() {
+  const auto& levels = search_.choice().levels;
+  if (levels.empty() || !search_.rules().uses_hessian ||
+      kFewForHessian * levels.back() > rows_.size())
+    return;
+  hessian_ = search_.hessian(search_.rows(levels.back()), theta_);
+}
+
+void ApproximateClimb::climb_level(std::size_t number) {
+  const Index level = levels_.rows(number);
+  const auto rows = search_.rows(level);
+  auto problem = search_.problem_on(rows);
+  const auto method = search_.approximation(rows, problem, theta_, method_->base_points());
+  const Index p = theta_.size();
+  begin_part(level);
+  const auto best = search_.climb(
+      *method, problem, rows, theta_, "learn (fewer rows)",
+      {.hessian = hessian_,
+       .gain_left = std::max(kApproximateGainLeft, levels_.gain_to_leave(number, p))});
+  // Where there is no evidence on these rows there may still be one on more.
+  if (!std::isfinite(best.value)) return;
+  theta_ = best.theta;
+  hessian_ = search_.last_hessian();
+  search_.reached(theta_);
+  if (!search_.rules().uses_hessian || !hessian_by_differences(level, rows_.size(), p)) return;
+  Matrix own = search_.hessian(*method, std::move(problem), rows, theta_, best.gradient);
+  if (own.size() > 0) hessian_ = std::move(own);
+}
+
+// A Hessian that is not that of this place may promise too little: where a climb ends although its
+// last step gained more, it goes on without.
+optim::MinimizeResult ApproximateClimb::climb_all() {
+  begin_part(rows_.size());
+  const bool known = hessian_.size() > 0;
+  auto best = search_.climb(*method_, problem_, rows_, theta_, "learn (approximation)",
+                            {.hessian = hessian_, .gain_left = known ? kApproximateGainLeft : 0});
+  if (!known || !best.converged() || !(Search::entries(rows_) * last_gain(best) > kGainToDoubt))
+    return best;
+  return search_.climb(*method_, problem_, rows_, best.theta, "learn (approximation)",
+                       {.gain_left = kApproximateGainLeft,
+                        .steps_taken = best.iterations,
+                        .value = best.value,
+                        .gradient = best.gradient});
+}
+
+// The base points climb with the hyperparameters, from where those alone have led.
+void ApproximateClimb::move_base(optim::MinimizeResult& best) {
+  search_.part(part_.begin + kShareBeforeBase * (part_.end - part_.begin), part_.end);
+  const auto moved = climb_base(search_, *method_, best.theta);
+  const double entries = Search::entries(rows_);
+  search_.report.base_evaluations = moved.evaluations;
+  best.theta = moved.theta;
+  best.value = -moved.evidence / entries;
+  best.gradient = -moved.gradient / entries;
+}
+
+// Stopped or not, what was learned is learned with these base points.
+void ApproximateClimb::finish() {
+  auto& report = search_.report;
+  report.approximate_evaluations = report.evaluations - before_;
+  report.evaluations = before_;
+  search_.finish_approximation(*method_, rows_);
+  search_.use(nullptr);
+}
+
+Climbed ApproximateClimb::run() {
+  begin_with_exact_hessian();
+  before_ = search_.report.evaluations;
+  search_.use(method_.get());
+  optim::MinimizeResult best;
+  try {
+    for (std::size_t i = 0; !levels_.last(i); ++i) {
+      climb_level(i);
+      search_.report.level_evaluations = search_.report.evaluations - before_;
+    }
+    best = climb_all();
+    if (search_.choice().moves_base && std::isfinite(best.value)) move_base(best);
+  } catch (const Interrupted&) {
+    finish();
+    throw;
+  }
+  if (!std::isfinite(best.value))
+    throw ToleranceNotReached(fmt::format(
+        "the evidence of {} is not a number in double precision where learning begins; begin with "
+        "more `noise`, or another `lengthscale` or `signal_variance`",
+        search_.choice().approximation));
+  if (rows_.size() == search_.all().size())
+    search_.remember(best.theta);  // told by its own step
+  else
+    search_.reached(best.theta);
+  finish();
+  auto value = search_.value_of(best, rows_);
+  value.method = search_.choice().approximation;
+  return {best.theta, std::move(value)};
+}
+
+}  // namespace
+
+std::vector<Index> approximation_levels(const inference::InferenceInfo& method,
+                                        const inference::CostSetting& all, Index before) {
+  const auto seconds_on = [&](Index rows) {
+    auto fewer = all;
+    fewer.n = rows;
+    if (fewer.rank) fewer.rank = std::min(*fewer.rank, rows);
+    if (fewer.blocks) fewer.blocks = level_blocks(*fewer.blocks, rows, all.n);
+    return method.cost(fewer).seconds;
+  };
+  const Index base = method.abilities.base ? all.rank.value_or(0) : 0;
+  const Index least = std::max({kLeastLevel, kRowsOfBase * base, kRowsOfExact * before});
+  std::vector<Index> out;
+  Index next = all.n;
+  for (Index n = all.n / kLevelRatio; n >= least; n /= kLevelRatio) {
+    if (seconds_on(n) > kWorthLevel * seconds_on(next)) break;
+    out.insert(out.begin(), n);
+    next = n;
+  }
+  return out;
+}
+
+double usual_evaluations(Index level, Index all, Index parameters, bool after_levels) {
+  if (level == all) return after_levels ? kUsualOnLast : kUsualAlone;
+  const double hessian =
+      hessian_by_differences(level, all, parameters) ? static_cast<double>(parameters) : 0;
+  return kUsualOnLevel + hessian;
+}
+
+Climbed climb_approximation(Search& search, const Vector& start, PartOfLearning part) {
+  return ApproximateClimb(search, start, part).run();
+}
+
+}  // namespace mercer::training
