@@ -6,7 +6,8 @@ A panel is (title, x label, y label, {name: [(x, y), ...]}). No package needed; 
 import html
 import math
 
-COLOURS = ["#1b9e77", "#d95f02", "#7570b3", "#e7298a", "#66a61e", "#a6761d", "#666666"]
+COLOURS = ["#1b9e77", "#d95f02", "#7570b3", "#e7298a", "#66a61e", "#a6761d", "#666666", "#1f78b4", "#e6ab02", "#b2182b", "#6a3d9a",
+           "#000000"]
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, GAP = 360, 240, 58, 44, 34, 24
 
 
@@ -58,21 +59,34 @@ def _panel(x0, y0, title, x_label, y_label, lines, colours):
     return out
 
 
+def _legend(names, width):
+    """(x, line) of every name: as many beside each other as there is room for."""
+    places, x, line = [], 16, 0
+    for name in names:
+        if x > 16 and x + 28 + 7 * len(name) > width:
+            x, line = 16, line + 1
+        places.append((x, line))
+        x += 44 + 7 * len(name)
+    return places
+
+
 def write(path, title, panels, across=2):
     names = list(dict.fromkeys(name for panel in panels for name in panel[3]))
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
     down = (len(panels) + across - 1) // across
-    width, height = across * (WIDTH + GAP) + 20, 70 + down * (HEIGHT + GAP) + 10
+    width = across * (WIDTH + GAP) + 20
+    legend = _legend(names, width)
+    below = 20 * legend[-1][1] if legend else 0
+    height = 70 + below + down * (HEIGHT + GAP) + 10
     out = (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
            'font-family="Helvetica, Arial, sans-serif" font-size="12">\n'
            f'<rect width="{width}" height="{height}" fill="#fff"/>\n')
     out += _text(16, 28, title, 'font-size="18" font-weight="bold"')
-    x = 16
-    for name in names:
-        out += f'<line x1="{x}" x2="{x + 22}" y1="46" y2="46" stroke="{colours[name]}" stroke-width="3"/>\n'
-        out += _text(x + 28, 50, name)
-        x += 44 + 7 * len(name)
+    for name, (x, line) in zip(names, legend):
+        y = 46 + 20 * line
+        out += f'<line x1="{x}" x2="{x + 22}" y1="{y}" y2="{y}" stroke="{colours[name]}" stroke-width="3"/>\n'
+        out += _text(x + 28, y + 4, name)
     for i, panel in enumerate(panels):
-        out += _panel(10 + (i % across) * (WIDTH + GAP), 62 + (i // across) * (HEIGHT + GAP), *panel, colours)
+        out += _panel(10 + (i % across) * (WIDTH + GAP), 62 + below + (i // across) * (HEIGHT + GAP), *panel, colours)
     with open(path, "w") as file:
         file.write(out + "</svg>\n")

@@ -4,7 +4,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from learning_traces import METHODS, draw, traces  # noqa: E402
+from learning_traces import METHODS, draw, equal_seconds, traces  # noqa: E402
 
 
 def seconds_to(rows, key, level):
@@ -19,7 +19,7 @@ def seconds_to(rows, key, level):
 
 def main():
     folder = sys.argv[1]
-    everything = {key: {m: methods[m] for m in METHODS if m in methods} for key, methods in traces(folder).items()}
+    everything = traces(folder)
     print("Seconds of learning to the last step that was finished, and the scores there (means over folds). `NLL within`:\n"
           "seconds until the NLL stays within 0.01 of the best last one of all methods on the fold; - where it never does.\n")
     print("| data | kernel | method | folds | steps | seconds | error rate | NLL | AUC | NLL within |")
@@ -34,6 +34,7 @@ def main():
             within = "-" if None in reached else f"{sum(reached) / len(reached):.1f}"
             print(f"| {data} | {kernel} | {METHODS[method]} | {len(folds)} | {mean['step']:.0f} | {mean['seconds']:.1f} "
                   f"| {mean['error_rate']:.4f} | {mean['nll']:.4f} | {mean['auc']:.4f} | {within} |")
+    equal_seconds(everything, {"error_rate": ("error rate", lambda v, _: v), "nll": ("NLL", lambda v, _: v)})
     draw(folder, everything, "Errors", {"error_rate": "error rate", "nll": "NLL"})
 
 
