@@ -113,6 +113,7 @@
 #include "mercer/krylov/refinement.hpp"  // mixed precision
 #include "mercer/krylov/registry.hpp"    // by the name that users type
 #include "mercer/krylov/solver.hpp"      // when a solve stops, and the results that solvers share
+#include "mercer/krylov/ulisse.hpp"      // unbiased solutions from solves that stop at random
 
 // operators: K V without K, by SIMD tiles.
 #include "mercer/operators/cost.hpp"

@@ -124,8 +124,8 @@ ALSO_NAMED = {
         "evidence", "laplace_posterior", "likelihood_value", "training"},
     "rpcholesky": {"sparse_setup"},  # a choice of base points
     "subset": {"options", "search"},  # rows that hyperparameters are first learned from
-    "cg": {"gmres", "fcg"},  # messages that say which solver takes an option
-    "fcg": {"gmres", "cg"},
+    "cg": {"gmres", "fcg", "ulisse"},  # messages that say which solver takes an option
+    "fcg": {"gmres", "cg", "ulisse"},
 }
 
 

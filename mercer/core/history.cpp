@@ -18,6 +18,8 @@ std::string_view to_string(StopReason reason) {
       return "stagnation";
     case StopReason::interrupted:
       return "interrupted";
+    case StopReason::random_stop:
+      return "random_stop";
   }
   return "unknown";
 }

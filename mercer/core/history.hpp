@@ -10,7 +10,15 @@
 MERCER_API_BEGIN
 namespace mercer {
 
-enum class StopReason { converged, iteration_limit, breakdown, stagnation, interrupted };
+/// random_stop: a solver that is right on average stopped by its draw, as it should.
+enum class StopReason {
+  converged,
+  iteration_limit,
+  breakdown,
+  stagnation,
+  interrupted,
+  random_stop
+};
 
 /// "converged", "iteration_limit", ... as printed in JSON.
 std::string_view to_string(StopReason reason);

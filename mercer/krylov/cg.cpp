@@ -10,6 +10,7 @@ SolveResult cg(const linalg::LinearOperator& a, ConstMatrixView b, MatrixView x,
   refuse_option("cg", options.window.has_value(), "window", "fcg");
   refuse_option("cg", options.window_restarts, "window_restarts", "fcg");
   refuse_option("cg", options.restart.has_value(), "restart", "gmres and fgmres");
+  refuse_option("cg", options.random_stop.has_value(), "random_stop", "unbiased solvers");
   return detail::ConjugateGradients(a, b, x, options, context, std::nullopt).run();
 }
 

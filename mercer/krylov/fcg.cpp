@@ -9,6 +9,7 @@ SolveResult fcg(const linalg::LinearOperator& a, ConstMatrixView b, MatrixView x
   check_arguments("fcg", a, b, x, options, context);
   refuse_option("fcg", options.keep_coefficients, "keep_coefficients", "cg");
   refuse_option("fcg", options.restart.has_value(), "restart", "gmres and fgmres");
+  refuse_option("fcg", options.random_stop.has_value(), "random_stop", "unbiased solvers");
   const int window = options.window.value_or(default_window);
   return detail::ConjugateGradients(a, b, x, options, context, window).run();
 }

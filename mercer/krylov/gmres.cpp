@@ -310,6 +310,7 @@ void check(const char* solver, const linalg::LinearOperator& a, ConstMatrixView 
   refuse_option(solver, options.keep_coefficients, "keep_coefficients", "cg");
   refuse_option(solver, options.window.has_value(), "window", "fcg");
   refuse_option(solver, options.window_restarts, "window_restarts", "fcg");
+  refuse_option(solver, options.random_stop.has_value(), "random_stop", "unbiased solvers");
 }
 
 double blocks_in_bytes(double blocks, Index n, Index columns) {

@@ -5,6 +5,7 @@
 #include "mercer/krylov/cg.hpp"
 #include "mercer/krylov/fcg.hpp"
 #include "mercer/krylov/gmres.hpp"
+#include "mercer/krylov/ulisse.hpp"
 
 namespace mercer::krylov {
 
@@ -15,6 +16,7 @@ Registry<SolverInfo>& solvers() {
       fcg_info(),
       gmres_info(),
       fgmres_info(),
+      ulisse_info(),
   });
   // clang-format on
   return all;

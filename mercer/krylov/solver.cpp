@@ -9,6 +9,18 @@
 
 namespace mercer::krylov {
 
+std::string_view to_string(Continuation rule) {
+  switch (rule) {
+    case Continuation::residual:
+      return "residual";
+    case Continuation::geometric:
+      return "geometric";
+    case Continuation::conditional:
+      return "conditional";
+  }
+  return "unknown";
+}
+
 std::size_t CgCoefficients::lanczos_steps() const {
   if (beta.empty()) return 0;
   const auto anew = std::find(beta.begin() + 1, beta.end(), 0.0);
@@ -17,7 +29,7 @@ std::size_t CgCoefficients::lanczos_steps() const {
 
 StopReason overall(const std::vector<StopReason>& columns) {
   for (const auto reason : {StopReason::interrupted, StopReason::breakdown, StopReason::stagnation,
-                            StopReason::iteration_limit})
+                            StopReason::iteration_limit, StopReason::random_stop})
     if (std::find(columns.begin(), columns.end(), reason) != columns.end()) return reason;
   return StopReason::converged;
 }

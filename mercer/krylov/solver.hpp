@@ -12,6 +12,7 @@
 
 #include "mercer/core/history.hpp"
 #include "mercer/core/options.hpp"
+#include "mercer/krylov/random_stop.hpp"
 #include "mercer/krylov/trail.hpp"
 #include "mercer/linalg/linear_operator.hpp"
 
@@ -38,7 +39,8 @@ struct SolverOptions {
   /// conjugate to the last max(1, k mod (window + 1)). Half the work besides products, but more
   /// iterations when P hardly changes (see fcg.hpp).
   bool window_restarts = false;
-  std::optional<int> restart;  // gmres, fgmres: steps in a cycle, 30 when unset
+  std::optional<int> restart;                    // gmres, fgmres: steps in a cycle, 30 when unset
+  std::optional<RandomStopOptions> random_stop;  // unbiased solvers: when they stop by a draw
 };
 
 template <class Visitor>
@@ -52,6 +54,7 @@ void visit_fields(SolverOptions& o, Visitor&& field) {
   field("window", o.window, Positive{});
   field("window_restarts", o.window_restarts, Any{});
   field("restart", o.restart, Positive{});
+  if (o.random_stop) visit_fields(*o.random_stop, field);
 }
 
 /// What a solve may use besides A; nothing here is owned.
@@ -95,6 +98,7 @@ struct SolveResult {
   int restarts = 0;
   bool fell_back_to_double = false;          // low precision was too coarse; finished with A itself
   std::vector<CgCoefficients> coefficients;  // one per column when asked for
+  std::vector<RandomStop> random_stops;      // one per column, of solvers that are unbiased
 
   bool converged() const { return stop == StopReason::converged; }
   /// Every product, the preconditioner's own included.
@@ -114,13 +118,16 @@ struct SolverInfo {
   bool flexible;                    // P may change from step to step
   bool takes_low_precision = true;  // uses SolverContext::low_precision
   bool keeps_coefficients = false;  // SolverOptions::keep_coefficients may be asked of it
+  /// It stops by a draw, and its solutions are right on average, not each by itself: it is refused
+  /// where one certified solution is needed. P and A must stay the same throughout.
+  bool unbiased = false;
   /// Workspace in bytes, and flops per iteration besides products and preconditioner.
   double (*bytes)(Index n, Index columns, bool preconditioned);
   double (*flops)(Index n, Index columns);
 };
 
 /// The overall reason: converged when all are, otherwise the gravest (interrupted, breakdown,
-/// stagnation, iteration limit, in this order).
+/// stagnation, iteration limit, random stop, in this order).
 StopReason overall(const std::vector<StopReason>& columns);
 
 /// Throws when shapes disagree, options are out of range, or b or x is not finite; on all ranks

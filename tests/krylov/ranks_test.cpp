@@ -12,6 +12,7 @@
 #include "mercer/krylov/kernel_cg.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/cholesky.hpp"
+#include "tests/krylov/laws.hpp"
 #include "tests/testing/dense_problems.hpp"
 #include "tests/testing/two_ranks.hpp"
 
@@ -78,7 +79,7 @@ SolveResult solve_part(const SolverInfo& info, const Problem& p, const RowSpace&
   if (!p.only_second_observes || space.begin() > 0) context.observer = p.observer;
   context.residual = &residual;
   x = rows_of(space, p.x);
-  return info.solve(a, rows_of(space, p.b), x, p.options, context);
+  return testing::solve_without_draws(info, a, rows_of(space, p.b), x, p.options, context);
 }
 
 Solved solve_one(const SolverInfo& info, const Problem& p) {
@@ -162,6 +163,20 @@ TEST_P(SolversOverRanks, TakeTheSameIterationsToTheSameAnswer) {
           EXPECT_NEAR(shared->residuals(i, j), alone->residuals(i, j),
                       1e-5 * alone->residuals(i, j) + 1e-14);
     }
+}
+
+TEST_P(SolversOverRanks, StopByTheSameDraw) {
+  if (!GetParam().unbiased) GTEST_SKIP();
+  Problem p{testing::spd_matrix(90, 30, 1), random_matrix(90, 3, 2), Matrix::Zero(90, 3)};
+  p.options.tolerance = 1e-10;
+  p.options.random_stop = RandomStopOptions{.whole_run = true};
+  const auto alone = one(p), shared = two(p);
+  EXPECT_EQ(shared->stop, StopReason::random_stop);
+  EXPECT_EQ(shared->column_iterations, alone->column_iterations);
+  // An easy system: in hard ones rounding soon leads to another path.
+  EXPECT_LE((shared.x - alone.x).norm(), 1e-9 * alone.x.norm());
+  for (std::size_t j = 0; j < 3; ++j)
+    EXPECT_NEAR(*shared->random_stops[j].variance / *alone->random_stops[j].variance, 1, 1e-6);
 }
 
 TEST_P(SolversOverRanks, ToleranceByRowsCountsAllRows) {

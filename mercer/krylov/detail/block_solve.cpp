@@ -106,6 +106,8 @@ void BlockSolve::start() {
       retire(slot, StopReason::breakdown);
     } else if (c.residual() <= c.target) {
       retire(slot, StopReason::converged);
+    } else if (ended(slot)) {
+      retire(slot, StopReason::random_stop);
     }
   }
   stepping_ = active_;
@@ -279,6 +281,10 @@ void BlockSolve::choose_checks() {
       retire(slot, StopReason::breakdown);
       continue;
     }
+    if (!c.broken && ended(slot)) {
+      retire(slot, StopReason::random_stop);
+      continue;
+    }
     c.claimed = c.residual() <= c.target;
     if (!c.claimed && !c.broken && c.iterations >= options_.max_iterations) {
       retire(slot, StopReason::iteration_limit);
@@ -347,6 +353,7 @@ SolveResult BlockSolve::run() {
   start();
   iterate();
   count_inner(+1);
+  finish();
   verify_unfinished();
   for (const Column& c : columns_) {
     if (c.scale != 1) x_.col(c.id) /= c.scale;

@@ -50,6 +50,11 @@ class BlockSolve {
   virtual void settle(bool all) = 0;
   /// Whether a column that claims nothing and is not broken should be checked now.
   virtual bool due(Index slot) const = 0;
+  /// Whether a column leaves the block by a draw. Asked at the start and once after each step, of
+  /// columns that need not be done.
+  virtual bool ended(Index) { return false; }
+  /// All columns have left the block. x may be changed, and Column::exact unset where it was.
+  virtual void finish() {}
   virtual void swap_slots(Index i, Index j);
 
   /// Whether the column will leave the steps in this round, to be checked: claimed, due, broken

@@ -11,7 +11,7 @@
 
 namespace mercer::krylov::detail {
 
-class ConjugateGradients final : public BlockSolve {
+class ConjugateGradients : public BlockSolve {
  public:
   /// window: the number of directions kept, or none for plain CG.
   ConjugateGradients(const linalg::LinearOperator& a, ConstMatrixView b, MatrixView x,
