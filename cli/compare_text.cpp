@@ -63,6 +63,7 @@ std::string iterations_text(const CompareRun* run) {
   if (run->solver == "cholesky") return "direct";
   const auto total = run->iterations + run->inner_iterations;
   if (run->converged()) return count(total);
+  if (run->stop == StopReason::random_stop) return "~" + count(total);
   const bool limited = run->timed_out || run->stop == StopReason::iteration_limit;
   return fmt::format("{}{}", limited ? ">" : "!", count(total));
 }

@@ -41,6 +41,15 @@ Json history_json(const History& residuals) {
   return values;
 }
 
+Json random_stop_json(const krylov::RandomStop& stop) {
+  Json json = {{"early_iterations", stop.early_iterations ? Json(*stop.early_iterations) : Json()},
+               {"extra_iterations", stop.extra_iterations},
+               {"heavy_tail", stop.heavy_tail}};
+  put(json, "expected_extra_iterations", stop.expected_extra_iterations);
+  put(json, "energy_variance", stop.energy_variance);
+  return json;
+}
+
 Json solve_json(const data::Dataset& data, const std::string& path, const Json& options,
                 const models::SolveOutcome& outcome) {
   const auto& report = outcome.report;
@@ -54,6 +63,8 @@ Json solve_json(const data::Dataset& data, const std::string& path, const Json& 
   put(json, "relative_residual", report.relative_residual);
   put(json, "tolerance", outcome.plan.system.tolerance);
   json["stop"] = std::string(to_string(report.stop));
+  if (!report.random_stops.empty())
+    json["random_stop"] = random_stop_json(report.random_stops.front());
   json["residuals"] = history_json(report.residuals);
   json["hyperparameters"] = hyperparameters_json(outcome.problem, outcome.scaling);
   put(json, "mean_error_bound", outcome.mean_error_bound);
@@ -70,6 +81,26 @@ Json solve_json(const data::Dataset& data, const std::string& path, const Json& 
   return json;
 }
 
+// When draws began and how they went; nothing when the solver does not draw.
+std::string random_stop_text(const models::SolveOutcome& outcome) {
+  const auto& report = outcome.report;
+  if (report.random_stops.empty()) return "";
+  const auto& stop = report.random_stops.front();
+  const auto& rule = *outcome.plan.system.random_stop;
+  if (!stop.early_iterations)
+    return "Draws        none: the early tolerance was not reached before the end\n";
+  auto text = fmt::format(
+      "Draws        from residual {} on, after {}: {} more, about {} expected\n"
+      "             This is one random solution. Over seeds their mean is the one with the\n"
+      "             residual of the tolerance\n",
+      number(rule.early_tolerance, 2), plural(*stop.early_iterations, "iteration"),
+      stop.extra_iterations, number(stop.expected_extra_iterations, 2));
+  if (stop.heavy_tail)
+    text +=
+        "             Heavy tail: the variance over seeds is in draws that hardly ever happen\n";
+  return text;
+}
+
 std::string solve_text(const data::Dataset& data, const models::SolveOutcome& outcome) {
   const auto& report = outcome.report;
   const auto& system = outcome.plan.system;
@@ -83,6 +114,7 @@ std::string solve_text(const data::Dataset& data, const models::SolveOutcome& ou
   text += hyperparameters_text(outcome.problem, outcome.scaling, data.schema);
   text += fmt::format("Result       {}; {}, {} with K\n", as_words(to_string(report.stop)),
                       plural(report.iterations, "iteration"), plural(report.matvecs, "product"));
+  text += random_stop_text(outcome);
   if (outcome.jitter > 0) text += jitter_text(outcome.jitter);
   if (report.fell_back_to_double)
     text += "Precision    float32 products were not enough: the solve went on in double\n";
@@ -138,8 +170,14 @@ int run_solve(const Words& words) {
   options.standardize = flags.options.standardize;
   const auto outcome = models::solve(data, options, console.progress());
   clear_progress_line();
-  const bool converged = outcome.report.stop == StopReason::converged;
-  if (!converged)
+  // A random stop is what was asked for: the solution is written, with the residual that it has.
+  const bool as_promised = outcome.report.stop == StopReason::converged ||
+                           outcome.report.stop == StopReason::random_stop;
+  if (!outcome.report.random_stops.empty() && outcome.report.random_stops.front().heavy_tail)
+    console.warn(
+        "the draws have a heavy tail: samples look better than they are, and their mean is hardly "
+        "ever reached. Take --continuation residual, or a smaller --beta");
+  if (!as_promised)
     console.warn(fmt::format(
         "the tolerance {} was not reached ({}): the relative residual is {}{}. {}",
         number(outcome.plan.system.tolerance, 3), as_words(to_string(outcome.report.stop)),
@@ -147,12 +185,12 @@ int run_solve(const Words& words) {
         output.empty() ? "" : "; the solution was not written",
         solve_advice(outcome.plan.system, true, outcome.report.stop)));
   if (!history.empty()) write_history(history, outcome.report.residuals);
-  if (!output.empty() && converged) write_solution(output, outcome.solution);
+  if (!output.empty() && as_promised) write_solution(output, outcome.solution);
   if (run.json)
     print_json(solve_json(data, flags.path, arguments.record(), outcome));
   else if (output != "-")
     print_out(solve_text(data, outcome));
-  return converged ? exit_ok : exit_tolerance;
+  return as_promised ? exit_ok : exit_tolerance;
 }
 
 }  // namespace mercer::cli

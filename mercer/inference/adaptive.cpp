@@ -1,10 +1,13 @@
 #include "mercer/inference/adaptive.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 
+#include "mercer/core/error.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/preconditioners/hybrid.hpp"
 #include "mercer/preconditioners/low_rank_core.hpp"
@@ -313,6 +316,11 @@ krylov::SolveResult Adaptive::solve(const krylov::SolverInfo& solver,
                                     const linalg::LinearOperator& a, ConstMatrixView b,
                                     MatrixView x, const krylov::SolverOptions& options,
                                     const krylov::SolverContext& context) {
+  if (solver.unbiased)
+    throw InvalidArgument(fmt::format(
+        "`preconditioner=auto` changes P on the way, and with {} that would bias the solution; "
+        "name a preconditioner",
+        solver.name));
   krylov::SolveResult whole;
   krylov::SolverOptions rest = options;
   impl_->tolerance = std::min(0.5, options.rms_tolerance.value_or(options.tolerance));

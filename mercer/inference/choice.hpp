@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "mercer/krylov/random_stop.hpp"
 #include "mercer/operators/registry.hpp"
 #include "mercer/preconditioners/preconditioner_info.hpp"
 
@@ -39,6 +40,8 @@ struct SystemChoice {
   std::optional<int> stagnation_window;
   /// With "auto": solves that will share the preconditioner; it may cost more to build then.
   double expected_solves = 1;
+  /// Of a solver that is unbiased; else unset.
+  std::optional<krylov::RandomStopOptions> random_stop = {};
 
   bool direct() const { return solver == kCholesky; }
 };

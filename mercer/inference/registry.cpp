@@ -73,7 +73,9 @@ std::string needs_laplace(const Problem& problem, const Observations& /*rows*/) 
 }
 
 bool is_cholesky(std::string_view solver) { return solver == kCholesky; }
-bool is_iterative(std::string_view solver) { return krylov::solvers().contains(solver); }
+bool is_iterative(std::string_view solver) {
+  return krylov::solvers().contains(solver) && !krylov::solver(solver).unbiased;
+}
 
 Posterior Inference::posterior(const Problem& /*at*/, const PosteriorRequest& /*request*/,
                                const ProgressCallback& /*progress*/) {

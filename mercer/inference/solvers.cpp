@@ -18,6 +18,7 @@ std::vector<SystemSolver> solvers() {
     all.push_back({.name = entry.name,
                    .summary = entry.summary,
                    .flexible = entry.flexible,
+                   .unbiased = entry.unbiased,
                    .bytes = entry.bytes});
   for (const auto& method : methods())
     if (method.solver) all.push_back(*method.solver);

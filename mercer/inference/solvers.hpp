@@ -21,6 +21,8 @@ struct SystemSolver {
   bool flexible = false;        // P may change from step to step
   bool double_only = false;     // its products are in double precision
   bool takes_row_noise = true;  // false: D must be s2 I
+  /// Its solutions are random and right on average (krylov::SolverInfo::unbiased).
+  bool unbiased = false;
   /// Workspace in bytes; null: counted with the factor.
   double (*bytes)(Index n, Index columns, bool preconditioned) = nullptr;
   /// Solves H x = b as solve_iteratively does; null: by a factor, or by krylov's registry.

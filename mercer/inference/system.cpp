@@ -94,6 +94,7 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
   options.tolerance = tolerance;
   options.max_iterations = choice.max_iterations;
   options.stagnation_window = choice.stagnation_window;
+  options.random_stop = choice.random_stop;
   krylov::SolverContext context;
   context.preconditioner = preconditioner;
   context.observer = observer;
@@ -116,6 +117,7 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
   report.matvecs = result.total_matvecs();
   report.energy_errors = energy_errors(result);
   report.residuals = std::move(result.residuals);
+  report.random_stops = std::move(result.random_stops);
   report.residual_norms = std::move(result.residual_norms);
   report.relative_residual = result.relative_residual;
   if (single) {

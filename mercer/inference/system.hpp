@@ -40,6 +40,8 @@ struct SystemReport {
   /// known infinity; empty when the solver has none, and by a factor.
   Vector energy_errors;
   History residuals = History(1);
+  /// Of a solver that is unbiased, one per column: x is then right on average.
+  std::vector<krylov::RandomStop> random_stops;
   bool fell_back_to_double = false;
 };
 

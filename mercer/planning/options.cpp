@@ -117,6 +117,32 @@ Names solver_names() { return names_of(solver_choices()); }
 
 Names preconditioner_names() { return names_of(preconditioner_choices()); }
 
+Names continuation_names() {
+  Names names = {"auto"};
+  for (const auto rule : krylov::kContinuations) names.emplace_back(to_string(rule));
+  return names;
+}
+
+std::optional<krylov::RandomStopOptions> random_stop_for(const std::string& solver,
+                                                         const MethodOptions& options) {
+  if (!inference::solver(solver).unbiased) return {};
+  krylov::RandomStopOptions out;
+  out.early_tolerance = options.early_tolerance.value_or(out.early_tolerance);
+  for (const auto rule : krylov::kContinuations)
+    if (options.continuation == to_string(rule)) out.continuation = rule;
+  out.beta = options.beta.value_or(out.beta);
+  out.seed = options.seed;
+  return out;
+}
+
+void refuse_unbiased(const MethodOptions& options, const char* purpose) {
+  if (options.solver == "auto" || !inference::solver(options.solver).unbiased) return;
+  throw InvalidArgument(fmt::format(
+      "`solver={}` gives random solutions that are right on average, and {} one that is "
+      "certified; take {}, or leave `solver` out",
+      options.solver, purpose, krylov::default_solver().name));
+}
+
 Names operator_names() { return names_of(operator_choices()); }
 
 Names landmark_names() {
@@ -141,6 +167,11 @@ std::string flexible_solvers() {
 // What does not go with the solver that was asked for. What a factorisation does not go with is
 // said by the plan.
 void check_solver(const inference::SystemSolver& solver, const MethodOptions& options) {
+  if (solver.unbiased && options.preconditioner == "auto" && options.preconditioning.rank)
+    throw InvalidArgument(
+        fmt::format("`rank` is of a preconditioner, and `preconditioner=auto` is none with {}, "
+                    "whose P must not change; name one",
+                    solver.name));
   if (!solver.takes_preconditioner && options.preconditioning.rank)
     throw InvalidArgument(
         fmt::format("`rank` is of a preconditioner, which {} does not have", solver.name));
@@ -160,6 +191,32 @@ void check_solver(const inference::SystemSolver& solver, const MethodOptions& op
                     options.preconditioner, solver.name, flexible_solvers()));
 }
 
+// Options of a random stop belong to a solver that has one, and beta to a rule that has it.
+void check_random_stop(const MethodOptions& options) {
+  const bool unbiased = options.solver != "auto" && inference::solver(options.solver).unbiased;
+  const auto only_for = [&](const char* option, bool given) {
+    if (!given || unbiased) return;
+    std::vector<std::string_view> names;
+    for (const auto& entry : krylov::solvers())
+      if (entry.unbiased) names.push_back(entry.name);
+    throw InvalidArgument(fmt::format("`{}` is of solvers that stop by a draw: `solver={}`", option,
+                                      fmt::join(names, " or ")));
+  };
+  only_for("early_tolerance", options.early_tolerance.has_value());
+  only_for("continuation", options.continuation != "auto");
+  only_for("beta", options.beta.has_value());
+  if (!unbiased) return;
+  const auto rule = random_stop_for(options.solver, options);
+  if (options.beta && rule->continuation == krylov::Continuation::residual)
+    throw InvalidArgument(
+        fmt::format("`beta` means nothing for `continuation={}`; it is for the other rules",
+                    to_string(rule->continuation)));
+  if (options.early_tolerance && *options.early_tolerance <= options.tolerance)
+    throw InvalidArgument(
+        fmt::format("`early_tolerance` is {:g}, but must be above `tolerance`, {:g}",
+                    *options.early_tolerance, options.tolerance));
+}
+
 }  // namespace
 
 void check(const MethodOptions& options) {
@@ -173,6 +230,7 @@ void check(const MethodOptions& options) {
           throw InvalidArgument(
               fmt::format("`{}` belongs to a preconditioner; name it with `preconditioner`", name));
       });
+  check_random_stop(options);
   if (options.solver != "auto") check_solver(inference::solver(options.solver), options);
 }
 

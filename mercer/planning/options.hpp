@@ -9,6 +9,7 @@
 
 #include "mercer/core/options.hpp"
 #include "mercer/core/types.hpp"
+#include "mercer/krylov/random_stop.hpp"
 #include "mercer/preconditioners/preconditioner_info.hpp"
 #include "mercer/training/options.hpp"
 
@@ -36,6 +37,10 @@ struct MethodOptions {
   double tolerance = 1e-6;
   double accuracy = 0.01;
   int max_iterations = 1000;
+  /// Of solvers that stop by a draw (krylov/random_stop.hpp).
+  std::optional<double> early_tolerance;
+  std::string continuation = "auto";
+  std::optional<double> beta;
   std::optional<std::uint64_t> memory;  // bytes; unset: 80 % of what is free
   std::uint64_t seed = 0;
 };
@@ -46,6 +51,7 @@ std::vector<std::string> operator_names();
 std::vector<std::string> precision_names();
 std::vector<std::string> solver_names();
 std::vector<std::string> preconditioner_names();
+std::vector<std::string> continuation_names();
 std::vector<std::string> landmark_names();
 std::vector<std::string> variance_names();
 
@@ -87,6 +93,16 @@ void visit_fields(MethodOptions& o, Visitor&& field) {
          "stop at the tolerance"},
         o.accuracy, NonNegative{});
   field({"max_iterations", "I", "iterations at most"}, o.max_iterations, Positive{});
+  field({"early_tolerance", "E", "solvers that stop by a draw: draws begin at |y - H x| <= E |y|",
+         "0.01"},
+        o.early_tolerance, BelowOne{});
+  field({"continuation", "RULE",
+         "the same: how likely the next step is; residual, the default, goes by the residual, "
+         "geometric has "
+         "exp(-beta j) for step j, conditional the product of these"},
+        o.continuation, OneOf{continuation_names()});
+  field({"beta", "B", "the same: of geometric and conditional continuation", "0.1"}, o.beta,
+        Positive{});
   field(memory_field(), o.memory, Bytes{});
   field({"seed", "S", "same seed, same bits"}, o.seed, Any{});
 }
@@ -149,6 +165,12 @@ preconditioners::Takes taken_by(const std::string& preconditioner);
 /// Those given that also mean something.
 preconditioners::PreconditionerOptions preconditioning_for(const std::string& preconditioner,
                                                            const MethodOptions& options);
+
+/// The random stop of this solver with what the user gave; unset for one that is not unbiased.
+std::optional<krylov::RandomStopOptions> random_stop_for(const std::string& solver,
+                                                         const MethodOptions& options);
+/// Throws when the solver asked for is unbiased: `purpose` needs one certified solution.
+void refuse_unbiased(const MethodOptions& options, const char* purpose);
 
 /// Whether P changes from step to step, so that only a flexible solver may use it.
 bool needs_flexible(const std::string& preconditioner);

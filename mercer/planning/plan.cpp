@@ -95,6 +95,7 @@ Plan make_plan(const kernels::Kernel& kernel, double noise, ConstMatrixView x,
                const MethodOptions& method, PlanFor purpose, const VarianceOptions& variance) {
   auto system = system_of(kernel, noise, x);
   if (purpose == PlanFor::predict) {
+    refuse_unbiased(method, "variances and draws need");
     system.columns = kVarianceColumns;
     return plan_for_variances(system, x, method, variance);
   }
@@ -117,6 +118,7 @@ Plan plan_coupled_query(const inference::Problem& problem, double noise, ConstMa
         "`solver={}` finds weights, not the covariances of the likelihood {}; take {} or leave "
         "`solver` out",
         method.solver, text, krylov::default_solver().name));
+  refuse_unbiased(method, "variances and draws need");
   auto system = system_of(problem.kernel, noise, x);
   system.form = SystemForm::curved;
   system.functions = {functions, true};
@@ -129,6 +131,7 @@ Plan plan_fit(const inference::Problem& problem, double noise, const inference::
               const std::optional<StreamSetting>& stream) {
   check(train);
   check(approximation, method);
+  refuse_unbiased(method, "a model has");
   if (approximation.asked()) {
     Plan plan = begin_plan(problem.kernel, rows.x, without_base(method));
     if (stream) {

@@ -120,7 +120,9 @@ Candidate direct_candidate(const Setting& p, SystemChoice choice) {
 // Without a preconditioner CG takes about sqrt(N v/s2) iterations to 1e-6 (docs/solvers.md);
 // preconditioners say by what that is divided. Guesses, for ranking and for an order of magnitude.
 double guessed_iterations(const System& s, const SystemChoice& choice) {
-  const double digits = std::log10(1 / choice.tolerance) / 6;
+  const double tolerance =
+      choice.random_stop ? choice.random_stop->early_tolerance : choice.tolerance;
+  const double digits = std::log10(1 / tolerance) / 6;
   double iterations = digits * std::sqrt(static_cast<double>(s.n) * s.prior_variance / s.noise);
   iterations /= choice.preconditioner == "auto"
                     ? inference::kAdaptiveGain
@@ -292,6 +294,8 @@ Iterative iterative_of(const MethodOptions& method) {
   if (method.solver != "auto") {
     const auto given = inference::solver(method.solver);
     if (given.solve != nullptr) return {given, {"none"}};
+    // `auto` changes P on the way, which an unbiased solver does not allow.
+    if (given.unbiased && method.preconditioner == "auto") return {given, {"none"}};
   }
   return {inference::solver(iterative_solver(method.solver, names.front())), names};
 }
@@ -311,6 +315,7 @@ std::vector<Candidate> candidates(const Setting& p) {
   std::vector<Candidate> out = {direct_candidate(p, base)};
   const auto [solver, names] = iterative_of(p.method);
   base.solver = solver.name;
+  base.random_stop = random_stop_for(base.solver, p.method);
   if (p.predicts() && !p.curved())
     base.expected_solves =
         std::ceil((p.system.rows + p.system.draws) / static_cast<double>(p.system.columns));

@@ -12,6 +12,7 @@
 #include "mercer/core/rng.hpp"
 #include "mercer/core/timer.hpp"
 #include "mercer/inference/adaptive.hpp"
+#include "mercer/inference/solvers.hpp"
 #include "mercer/krylov/registry.hpp"
 #include "mercer/linalg/cholesky.hpp"
 #include "mercer/preconditioners/registry.hpp"
@@ -176,6 +177,10 @@ class Comparison {
       run.skipped = "P changes from step to step, which this solver does not allow";
       return run;
     }
+    if (method.preconditioner == "auto" && inference::solver(method.solver).unbiased) {
+      run.skipped = "auto changes P on the way, which would bias this solver";
+      return run;
+    }
     try {
       solve(k, run, fraction);
     } catch (const Interrupted&) {  // in the middle of a product or a build
@@ -240,6 +245,7 @@ class Comparison {
     choice.precision = precision_;
     choice.tolerance = relative_tolerance();
     choice.max_iterations = options_.method.max_iterations;
+    choice.random_stop = planning::random_stop_for(run.solver, options_.method);
     // The limits on iterations and seconds end a hopeless run; until then its count is of interest.
     choice.stagnation_window = choice.max_iterations;
     return choice;

@@ -81,6 +81,9 @@ void check(const CompareOptions& options) {
   // Options of single preconditioners are allowed when any of those compared takes them.
   method.preconditioning = {};
   method.landmarks = "auto";
+  // So are those of a random stop, which any of the solvers may have.
+  for (const auto& name : options.solvers)
+    if (name != "auto" && inference::solver(name).unbiased) method.solver = name;
   planning::check(method);
   check_taken(options);
   if (options.rows && *options.rows < 2) throw InvalidArgument("`rows` must be at least 2");

@@ -168,7 +168,7 @@ TEST_P(SolversOverRanks, TakeTheSameIterationsToTheSameAnswer) {
 TEST_P(SolversOverRanks, StopByTheSameDraw) {
   if (!GetParam().unbiased) GTEST_SKIP();
   Problem p{testing::spd_matrix(90, 30, 1), random_matrix(90, 3, 2), Matrix::Zero(90, 3)};
-  p.options.tolerance = 1e-10;
+  p.options.tolerance = 1e-6;
   p.options.random_stop = RandomStopOptions{.whole_run = true};
   const auto alone = one(p), shared = two(p);
   EXPECT_EQ(shared->stop, StopReason::random_stop);

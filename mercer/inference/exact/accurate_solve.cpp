@@ -110,6 +110,10 @@ std::string reason_of(StopReason stop, const SystemChoice& choice) {
     case StopReason::iteration_limit:
       return fmt::format("the limit of {} (`max_iterations`) was reached",
                          plural(choice.max_iterations, "iteration"));
+    case StopReason::random_stop:
+      return fmt::format(
+          "{} stops by a draw; its solutions are right on average, not each by itself",
+          choice.solver);
     default:
       return choice.direct() ? "rounding of the residual allows no better"
                              : "the residual falls no further: rounding, or too weak a "
