@@ -82,6 +82,7 @@
 #include "mercer/likelihoods/likelihood.hpp"  // make("poisson"), and what inference asks of it
 
 // report: pictures of results.
+#include "mercer/report/chain_picture.hpp"  // traces, densities, autocorrelations
 #include "mercer/report/heat_map.hpp"
 #include "mercer/report/line_chart.hpp"  // error against time
 
@@ -104,6 +105,12 @@
 #include "mercer/preconditioners/rpcholesky.hpp"
 #include "mercer/preconditioners/vecchia.hpp"
 #include "mercer/preconditioners/woodbury.hpp"  // P = F F' + D
+
+// diagnostics: whether chains of a sampler can be believed.
+#include "mercer/diagnostics/autocorrelation.hpp"
+#include "mercer/diagnostics/chains.hpp"        // R-hat, effective sample sizes, standard errors
+#include "mercer/diagnostics/gelman_rubin.hpp"  // the classic factor
+#include "mercer/diagnostics/summary.hpp"       // all of it for one parameter
 
 // krylov: A X = B for symmetric A known by its products.
 #include "mercer/krylov/cg.hpp"

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "mercer/core/error.hpp"
+#include "mercer/diagnostics/not_a_number.hpp"
 
 namespace mercer::diagnostics {
 namespace {
 
-constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 // A chain whose residuals about a straight line are below this is one, as coda has it.
 constexpr double kStraight = 1.5e-8;
 

@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "mercer/core/error.hpp"
+#include "mercer/diagnostics/not_a_number.hpp"
 
 namespace mercer::diagnostics {
 namespace {
-
-constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 // Draws that nothing can be said of: one is not finite, or all are equal.
 bool says_nothing(const Matrix& x) {

@@ -5,14 +5,12 @@
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/fisher_f.hpp>
 #include <cmath>
-#include <limits>
 
 #include "mercer/core/error.hpp"
+#include "mercer/diagnostics/not_a_number.hpp"
 
 namespace mercer::diagnostics {
 namespace {
-
-constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 // log of positive draws, logit of those between 0 and 1, others as they are.
 Matrix transformed(ConstMatrixView draws) {
