@@ -36,13 +36,15 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 
 std::vector<Case> cases() {
   std::vector<Case> out;
-  for (const auto& solver : solvers())
+  for (const auto& solver : solvers()) {
+    if (solver.unbiased) continue;  // right on average: no single solution is accurate
     for (const double noise : {1e-2, 1e-4, 1e-6})
       for (const auto mean : {MeanKind::zero, MeanKind::linear})
         for (const bool row_noise : {false, true}) {
           if (row_noise && !solver.takes_row_noise) continue;
           out.push_back({std::string(solver.name), noise, mean, row_noise});
         }
+  }
   return out;
 }
 
