@@ -114,10 +114,15 @@ std::string approximate_training_text(const models::FitResult& result) {
     text += fmt::format("{} of the {} on {} rows\n             ",
                         plural(training.evaluations, "evaluation"), words.exact,
                         count(plan.start_rows));
+  const auto kind = evidence_kind(plan.inference, result.model.problem.gaussian()) == "bound"
+                        ? "bound"
+                        : "evidence";
+  if (training.level_evaluations > 0)
+    text += fmt::format("{} of the {} of {} on fewer rows\n             ",
+                        plural(training.level_evaluations, "evaluation"), kind, plan.inference);
   text += fmt::format(
-      "{} of the {} of {} on {} rows", plural(training.approximate_evaluations, "evaluation"),
-      evidence_kind(plan.inference, result.model.problem.gaussian()) == "bound" ? "bound"
-                                                                                : "evidence",
+      "{} of the {} of {} on {} rows",
+      plural(training.approximate_evaluations - training.level_evaluations, "evaluation"), kind,
       plan.inference, count(plan.train_rows));
   if (training.base_evaluations > 0)
     text += fmt::format(",\n             {} with {} moving",
@@ -245,6 +250,7 @@ Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRu
   if (result.plan.approximate) {
     json["rank"] = model.sparse->base.rows();
     json["approximate_evaluations"] = result.training.approximate_evaluations;
+    json["level_evaluations"] = result.training.level_evaluations;
     json["base_evaluations"] = result.training.base_evaluations;
   }
   put_stream(json, result);

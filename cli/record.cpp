@@ -83,10 +83,10 @@ Json plan_json(const models::Plan& plan) {
   json["trains"] = plan.trains;
   json["train_rows"] = plan.train_rows;
   if (plan.trains) json["train_method"] = plan.train_method;
-  if (plan.trains && plan.train_by_solves) {
+  if (plan.trains && (plan.train_by_solves || plan.approximate))
     json["solve_levels"] = plan.solve_levels;
+  if (plan.trains && plan.train_by_solves)
     json["train_budget"] = plan.train_budget ? Json(*plan.train_budget) : Json(nullptr);
-  }
   if (!plan.inference.empty()) json["inference"] = plan.inference;
   json["approximate"] = plan.approximate;
   json["streamed"] = plan.streamed;

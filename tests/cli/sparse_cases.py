@@ -76,6 +76,8 @@ class SparseTest(CliCase):
         self.assertGreater(learned["log_marginal_likelihood"]["value"],
                            start["log_marginal_likelihood"]["value"])
         self.assertGreater(learned["approximate_evaluations"], 1)
+        self.assertEqual(learned["level_evaluations"], 0)  # so few rows have no levels
+        self.assertEqual(learned["plan"]["solve_levels"], [])
         moved = self.json(*words, "--optimize-base")
         self.assertGreaterEqual(moved["log_marginal_likelihood"]["value"],
                                 learned["log_marginal_likelihood"]["value"])
