@@ -34,7 +34,9 @@ bool gaussian_or_open(const FitCommand& command) {
 
 bool rereadable(const std::string& path) {
   std::error_code ignored;
-  return path != "-" && std::filesystem::is_regular_file(path, ignored);
+  // A file that is not there is for the reader to refuse.
+  return path != "-" && (std::filesystem::is_regular_file(path, ignored) ||
+                         !std::filesystem::exists(path, ignored));
 }
 
 }  // namespace
@@ -54,7 +56,6 @@ void settle_stream(FitCommand& command, const Arguments& arguments) {
         "`stream=always` reads the rows several times, and {} can be read once only; save it to a "
         "file and give its name",
         command.data.path == "-" ? std::string("standard input") : data::shown(command.data.path)));
-  command.task = "regression";
 }
 
 bool may_stream(const FitCommand& command, const Arguments& arguments) {
@@ -91,7 +92,12 @@ FitInput survey_rows(FitCommand& command, const Console& console, const std::str
           fmt::format("the target {} holds categories; rows in passes are numbers: "
                       "name a numeric column with --target",
                       data::shown(sample.schema.target)));
-    if (open && models::looks_like_classes(sample) && !always(command))
+    if (open && models::looks_like_classes(sample) && always(command))
+      console.note(
+          fmt::format("the target {} looks like classes; rows in passes are learned as "
+                      "numbers (--task regression says so)",
+                      data::shown(sample.schema.target)));
+    else if (open && models::looks_like_classes(sample))
       throw InvalidArgument(fmt::format(
           "the target {} looks like classes, which are not learned from rows in passes, and the "
           "rows do not fit into memory: `task=regression` learns it as a number",

@@ -136,6 +136,9 @@ Dataset read_dataset(CsvReader& reader, const DataOptions& options) {
 StreamedData survey(const std::string& path, const DataOptions& options, const SurveyOptions& how,
                     const ProgressCallback& progress) {
   check(options);
+  if (options.text_target)
+    throw InvalidArgument(
+        "rows that are read in passes have a target of numbers: leave `text_target` out");
   if (options.impute)
     throw InvalidArgument(
         "`impute` fills cells with medians and most frequent texts, which need all rows at once; "

@@ -52,7 +52,8 @@ RowSample::RowSample(Index rows, std::uint64_t seed, std::size_t width, bool log
       mark_(fingerprint("rows in passes", 14)),
       moments_(width),
       counts_(width) {
-  if (rows < 2) throw InvalidArgument(fmt::format("a sample of {} rows; it needs two", rows));
+  if (rows < 2)
+    throw InvalidArgument(fmt::format("`reservoir` is {}, but must be 2 at least", rows));
 }
 
 void RowSample::add(const std::vector<double>& piece, std::span<const Index> numbers,

@@ -139,6 +139,7 @@ CsvRows::CsvRows(std::string path, DataOptions options)
       options_{.target = TargetUse::required,
                .drop_missing = learning_->drop_missing,
                .csv = csv_options(*learning_)} {
+  found_ = file_state();
   fresh_.emplace(open());
 }
 
@@ -149,6 +150,17 @@ bool CsvRows::is_file() const {
   std::error_code error;
   return path_ != "-" && std::filesystem::is_regular_file(path_, error);
 }
+
+CsvRows::FileState CsvRows::file_state() const {
+  std::error_code error;
+  FileState out;
+  if (!is_file()) return out;
+  out.size = std::filesystem::file_size(path_, error);
+  out.written = std::filesystem::last_write_time(path_, error);
+  return out;
+}
+
+bool CsvRows::changed() const { return learning_.has_value() && file_state() != found_; }
 
 CsvReader CsvRows::open() {
   if (fresh_) {

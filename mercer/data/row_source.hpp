@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -36,6 +37,8 @@ class RowSource {
   virtual bool next(RowBlock& block) = 0;
   /// Back to the first row. Throws InvalidArgument when rows were read that cannot be read again.
   virtual void rewind() = 0;
+  /// The rows may be others than when the source was made.
+  virtual bool changed() const { return false; }
 
   /// All rows, from the first on.
   RowBlock all();
@@ -78,6 +81,8 @@ class CsvRows final : public RowSource {
   const Schema& schema() override;
   bool next(RowBlock& block) override;
   void rewind() override;
+  /// A file to learn from that has another size, or was written to since.
+  bool changed() const override;
   /// Rows in a block, unless the number that suits the width.
   void set_block_rows(Index rows) { block_rows_ = rows; }
 
@@ -107,7 +112,16 @@ class CsvRows final : public RowSource {
   void start();
   bool is_file() const;
 
+  /// Size of the file and when it was last written to; zeros where there is none.
+  struct FileState {
+    std::uintmax_t size = 0;
+    std::filesystem::file_time_type written = {};
+    bool operator==(const FileState&) const = default;
+  };
+  FileState file_state() const;
+
   std::string path_;
+  FileState found_;
   std::optional<DataOptions> learning_;
   std::optional<Schema> schema_;
   PredictOptions options_;

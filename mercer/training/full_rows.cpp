@@ -237,6 +237,10 @@ void Climb::climb() {
   for (int taken = 0; taken < full_.gradients && values_ <= full_.gradients; ++taken) {
     find_gradient(visited_[best_]);
     const Visited here = visited_[best_];
+    if (!here.gradient.allFinite()) {
+      stop = StopReason::breakdown;
+      return;
+    }
     if (sample_metric_.size() == 0) {
       sample_metric_ = metric(here.theta);
       keep();

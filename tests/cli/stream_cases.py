@@ -104,9 +104,13 @@ class StreamTest(CliCase):
                 self.refused(2, "fit", "d.csv", "--target", "y", "-m", "x.mcr", *words, saying=saying)
         self.refused(2, "fit", "-", "--target", "y", "-m", "x.mcr", "--method", "vfe", *always,
                      stdin=(self.folder / "d.csv").read_text(), saying="once only")
-        # Two values in the target are numbers here, because that is what is learned in passes.
-        record = self.json("fit", "c.csv", *FIXED, "--method", "fitc", "--rank", 5, *always, "-m", "m.mcr")
-        self.assertEqual(record["task"], "regression")
+        self.refused(3, "fit", "nothere.csv", "--method", "vfe", *always, "-m", "x.mcr", saying="nothere.csv")
+        self.refused(2, "fit", "d.csv", "--target", "y", "--method", "vfe", *always, "--reservoir", 1, "-m", "x.mcr",
+                     saying="--reservoir")
+        # Two values in the target are numbers here, because that is what is learned in passes; it is said.
+        words = ("fit", "c.csv", *FIXED, "--method", "fitc", "--rank", 5, *always, "-m", "m.mcr")
+        self.assertEqual(self.json(*words)["task"], "regression")
+        self.assertIn("looks like classes", self.mercer(*words).stderr)
 
     def test_what_does_not_fit_is_read_in_passes(self):
         self.generate("d.csv", "friedman", "-n", 120000, "-d", 10, "--seed", 4)

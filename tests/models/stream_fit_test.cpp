@@ -1,6 +1,7 @@
 // Fits over rows that stay in their file, against the same fits with all rows in memory.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 
@@ -91,6 +92,18 @@ void expect_same_model(const FitResult& a, const FitResult& b, const Matrix& x, 
 }
 
 class StreamFit : public ::testing::TestWithParam<std::string> {};
+
+TEST(StreamFitOfAFile, IsRefusedWhenTheFileHasChanged) {
+  const testing::TemporaryFolder folder;
+  const auto path = write_rows(folder, 200);
+  const auto stream = survey(path, data_options(), 50);
+  const auto options = fixed(options_of(streaming().front()));
+  EXPECT_NO_THROW(fit(stream, options));
+  // As many rows, with the same sizes of cells: only the time tells.
+  std::filesystem::last_write_time(
+      path, std::filesystem::last_write_time(path) + std::chrono::seconds(2));
+  EXPECT_THROW(fit(stream, options), DataError);
+}
 
 // One pass sums what memory sums, in other pieces: rounding only. The base points are given, so
 // that the sample may be small.
