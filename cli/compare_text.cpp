@@ -71,7 +71,8 @@ std::string iterations_text(const CompareRun* run) {
 // Seconds of building and solving; of one that did not converge, those that were spent.
 std::string seconds_text(const CompareRun* run) {
   if (run == nullptr || !run->skipped.empty()) return "-";
-  return fmt::format("{}{:.2g}", run->converged() ? "" : ">", run->seconds());
+  const char* mark = run->converged() ? "" : run->stop == StopReason::random_stop ? "~" : ">";
+  return fmt::format("{}{:.2g}", mark, run->seconds());
 }
 
 // The improvement; where plain CG was stopped by a limit, a bound on it, as "<-2.10".
@@ -139,7 +140,7 @@ std::string whole_grid(const CompareResult& result) {
   }
   return out +
          "  >  stopped by --max-iterations or --cell-seconds;  !  stagnation or breakdown;  "
-         "-  not run\n";
+         "~  stopped by a draw;  -  not run\n";
 }
 
 // Why methods were left out, each reason once.

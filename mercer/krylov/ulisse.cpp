@@ -142,8 +142,10 @@ void UnbiasedGradients::look_ahead(const Column& c, bool complete, Draw& d) cons
   double end = d.taken, reached = d.last;
   const double rate = c.iterations > 0 ? std::log(d.start / d.last) / c.iterations : 0.0;
   if (!complete && rate > 0) {
-    const int left = std::min(static_cast<int>(std::ceil(std::log(d.last / c.target) / rate)),
-                              options_.max_iterations - c.iterations);
+    // In double first: a tiny rate makes more iterations than an int holds.
+    const int left =
+        static_cast<int>(std::min(std::ceil(std::log(d.last / c.target) / rate),
+                                  static_cast<double>(options_.max_iterations - c.iterations)));
     for (int k = 1; k <= left; ++k) {
       end = rule_.continuation == Continuation::residual ? d.survival * std::exp(-rate * (k - 1))
                                                          : scheduled(d.report.extra_iterations + k);

@@ -211,10 +211,10 @@ void check_random_stop(const MethodOptions& options) {
     throw InvalidArgument(
         fmt::format("`beta` means nothing for `continuation={}`; it is for the other rules",
                     to_string(rule->continuation)));
-  if (options.early_tolerance && *options.early_tolerance <= options.tolerance)
+  if (rule->early_tolerance <= options.tolerance)
     throw InvalidArgument(
         fmt::format("`early_tolerance` is {:g}, but must be above `tolerance`, {:g}",
-                    *options.early_tolerance, options.tolerance));
+                    rule->early_tolerance, options.tolerance));
 }
 
 }  // namespace
@@ -262,7 +262,8 @@ std::string describe_preconditioners() { return lines_of(preconditioner_choices(
 std::string describe_trainers() {
   std::vector<Choice> all = {{"auto", "what suits the likelihood and the number of rows"},
                              {"none", "keep the hyperparameters that are given"}};
-  for (const auto& entry : training::trainers()) all.push_back({entry.name, entry.summary});
+  for (const auto& entry : training::trainers())
+    if (!entry.draws) all.push_back({entry.name, entry.summary});
   return lines_of(all);
 }
 std::string describe_inference() {

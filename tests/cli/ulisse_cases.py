@@ -55,6 +55,7 @@ class UlisseTest(CliCase):
         self.refused(2, "solve", "d.csv", "--solver", "cg", "--early-tolerance", 0.1, saying="--solver ulisse")
         self.refused(2, *self.words, "--beta", 0.1, saying="means nothing")
         self.refused(2, *self.words, "--early-tolerance", 1e-7, saying="must be above --tolerance")
+        self.refused(2, *self.words, "--tolerance", 0.05, saying="must be above --tolerance")
         self.refused(2, *self.words, "--rank", 20, saying="name one")
         self.refused(2, *self.words, "--preconditioner", "regularized", saying="changes from step to step")
         self.refused(2, "compare", "d.csv", "--solvers", "cg", "--early-tolerance", 0.1, saying="--solver ulisse")

@@ -47,7 +47,7 @@ class AccurateSolve {
         progress_(progress),
         noise_(data.noise.at(problem.noise())),
         system_(problem.kernel, noise_, data.x, choice) {}
-  SolvedSystem run();
+  SolvedSystem run(const Matrix& start);
 
  private:
   SystemReport solve(ConstMatrixView b, MatrixView x, double tolerance, Matrix& residual,
@@ -129,6 +129,7 @@ void AccurateSolve::continue_while_it_pays(double tolerance, krylov::Trail& trai
     out_.energy = reached;
     if (reached <= goal_) return;
     if (report.relative_residual > tolerance || more == kMostContinuations) break;
+    if (report.stop == StopReason::random_stop) break;  // to go on from it would be biased
     tolerance = std::max(kLeastResidual, 0.5 * report.relative_residual * goal_ / reached);
     auto next = solve(data_.y, out_.solution.leftCols(1), tolerance, residual_, &trail);
     report.relative_residual = next.relative_residual;
@@ -160,7 +161,9 @@ void AccurateSolve::solve_target() {
     refine_factored();
   else
     continue_while_it_pays(tolerance, trail);
-  if (out_.report.relative_residual <= choice_.tolerance) out_.report.stop = StopReason::converged;
+  if (out_.report.relative_residual <= choice_.tolerance &&
+      out_.report.stop != StopReason::random_stop)
+    out_.report.stop = StopReason::converged;
   if (trend.stop != StopReason::converged) out_.report.stop = trend.stop;
   if (system_.factor() != nullptr) return;
   // The error falls as the residual does, so what is missing is about the last change times the
@@ -215,8 +218,10 @@ void AccurateSolve::refine_factored() {
   factor.solve_lower_in_place(out_.whitened_residual);
 }
 
-SolvedSystem AccurateSolve::run() {
+SolvedSystem AccurateSolve::run(const Matrix& start) {
   out_.solution = Matrix::Zero(data_.size(), 1 + basis_.cols());
+  if (start.rows() == out_.solution.rows() && start.cols() == out_.solution.cols())
+    out_.solution = start;
   if (basis_.cols() > 0) solve_trend();
   goal_ = wanted();
   solve_target();
@@ -237,10 +242,10 @@ double target_sd(const Observations& data) {
 
 SolvedSystem solve_system(const Problem& problem, const Observations& data, ConstMatrixView basis,
                           const SystemChoice& choice, double accuracy,
-                          const ProgressCallback& progress) {
+                          const ProgressCallback& progress, const Matrix& start) {
   if (progress && progress({"solve", -1, "building " + choice.solver}) == Action::stop)
     throw Interrupted("interrupted before the solve");
-  return AccurateSolve(problem, data, basis, choice, accuracy, progress).run();
+  return AccurateSolve(problem, data, basis, choice, accuracy, progress).run(start);
 }
 
 }  // namespace mercer::inference
