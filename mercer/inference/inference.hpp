@@ -26,8 +26,9 @@ using State = std::map<std::string, Matrix>;
 
 struct Ask {
   bool gradient = true;
-  double tolerance = 1e-3;  // of iterative solves
-  int error_passes = 0;     // measurements of the noise of an estimated gradient
+  double tolerance = 1e-3;   // of iterative solves
+  int error_passes = 0;      // measurements of the noise of an estimated gradient
+  std::uint64_t probes = 0;  // which of the sets of probes that a seed has: another number, others
 };
 
 struct PosteriorRequest {

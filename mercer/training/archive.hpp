@@ -40,6 +40,24 @@ class Archive {
     for (const auto& column : inference::saved_array(state_, name).colwise())
       values.emplace_back(column);
   }
+  void numbers(const std::string& name, std::vector<double>& values) {
+    if (saving_) {
+      state_[name] = Eigen::Map<const Vector>(values.data(), static_cast<Index>(values.size()));
+      return;
+    }
+    const Matrix& saved = inference::saved_array(state_, name);
+    values.assign(saved.data(), saved.data() + saved.size());
+  }
+  /// Arrays of another state, with this before their names.
+  void nested(const std::string& prefix, inference::State& own) {
+    if (saving_) {
+      for (const auto& [name, values] : own) state_[prefix + name] = values;
+      return;
+    }
+    own.clear();
+    for (const auto& [name, values] : state_)
+      if (name.starts_with(prefix)) own[name.substr(prefix.size())] = values;
+  }
   /// What the method of inference keeps.
   void method(inference::Inference& inference, const inference::Problem& like) {
     static const std::string prefix = "inference_";

@@ -47,6 +47,11 @@ std::string interrupted_text(const std::string& path, std::size_t evaluations,
            "here";
   if (!error.empty())
     return fmt::format("interrupted while learning; what was learned is lost: {}", error);
+  if (evaluations == 0)
+    return fmt::format(
+        "interrupted while learning; '{}' holds the run so far, the same command goes on from "
+        "there",
+        path);
   return fmt::format(
       "interrupted while learning; '{}' holds {} evaluations, the same command goes on from there",
       path, evaluations);

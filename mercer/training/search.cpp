@@ -62,6 +62,11 @@ Search::Search(const Problem& start, const Observations& rows, const TrainingCho
   load_checkpoint();
 }
 
+const SampleOptions& Search::sampling() const {
+  static const SampleOptions defaults;
+  return request_.sampling != nullptr ? *request_.sampling : defaults;
+}
+
 Observations Search::rows(Index count) const {
   if (count >= all_.size()) return all_;
   return all_.rows(std::span(order_).first(static_cast<std::size_t>(count)));

@@ -46,6 +46,8 @@ class Search {
   const Rules& rules() const { return rules_; }
   const optim::Box& box() const { return box_; }
   std::uint64_t seed() const { return request_.seed; }
+  /// Of a trainer that returns draws.
+  const SampleOptions& sampling() const;
   /// Where row i of a subset of so many rows stands among all.
   Index place(Index i) const { return order_[static_cast<std::size_t>(i)]; }
 
@@ -137,6 +139,7 @@ class Search {
   TrainReport report;
   inference::WarmStart warm;  // of the latent functions of all rows, where the trainer knows them
   inference::State approximation_state;  // Learned::approximation
+  Draws draws;                           // of a trainer that returns them
 
  private:
   optim::Objective objective(inference::Inference& inference, inference::Problem& problem,

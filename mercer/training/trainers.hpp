@@ -11,5 +11,8 @@ TrainerInfo vecchia_info();
 TrainerInfo newton_info();
 TrainerInfo adam_info();
 TrainerInfo adagrad_info();
+TrainerInfo mh_info();
+TrainerInfo hmc_info();
+TrainerInfo sgld_info();
 
 }  // namespace mercer::training

@@ -106,7 +106,8 @@ Climbed climb_levels(Search& search, bool on_surrogate, double share) {
 // The trainers that an approximation has: L-BFGS on its evidence, and those that begin at the start
 // values with any gradient.
 void check_approximation(const TrainingChoice& choice, const TrainerInfo& trainer) {
-  if (choice.approximation.empty() || !trainer.by_solves || trainer.from_start_values) return;
+  if (choice.approximation.empty()) return;
+  if (!trainer.draws && (!trainer.by_solves || trainer.from_start_values)) return;
   throw InvalidArgument(
       fmt::format("`train={}` does not climb the evidence of an approximation", trainer.name));
 }
@@ -122,7 +123,7 @@ Climbed learn(Search& search, const TrainerInfo& trainer) {
       reached = climb_levels(search, trainer.on_surrogate, share);
     if (approximates && !trainer.by_solves) {
       reached = climb_approximation(search, reached.theta, {share, 1});
-    } else if (trainer.by_solves) {
+    } else if (trainer.by_solves || trainer.draws) {
       search.part(search.choice().levels.empty() ? 0 : share, 1);
       reached.theta = trainer.run(search, reached.theta);
       reached.likelihood = {};
@@ -161,17 +162,23 @@ Learned train(const inference::Problem& start, const inference::Observations& ro
   for (Index i = 0; i < reached.theta.size(); ++i)
     if (search.box().hit(i, reached.theta(i)) != 0)
       search.report.bounds_hit.push_back(names[static_cast<std::size_t>(i)]);
+  if (search.draws.size() == 0) {
+    search.draws.phi = reached.theta.transpose();
+    search.draws.chain = search.draws.iteration = {0};
+  }
   return {std::move(problem),
           std::move(search.report),
           reached.likelihood,
           std::move(search.warm),
           std::move(search.approximation_state),
-          std::move(streamed)};
+          std::move(streamed),
+          std::move(search.draws)};
 }
 
 std::vector<std::string> train_names() {
   std::vector<std::string> names = {"auto", "none"};
-  for (auto& name : trainers().names()) names.push_back(std::move(name));
+  for (const auto& trainer : trainers())
+    if (!trainer.draws) names.emplace_back(trainer.name);
   return names;
 }
 
@@ -189,6 +196,9 @@ Registry<TrainerInfo>& trainers() {
                                                           adam_info(),
                                                           adagrad_info(),
                                                           vecchia_info(),
+                                                          mh_info(),
+                                                          hmc_info(),
+                                                          sgld_info(),
                                                       });
   return all;
 }

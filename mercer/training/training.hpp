@@ -21,6 +21,8 @@
 #include "mercer/inference/inference.hpp"
 #include "mercer/training/options.hpp"
 #include "mercer/training/report.hpp"
+#include "mercer/training/sampling/draws.hpp"
+#include "mercer/training/sampling/options.hpp"
 
 MERCER_API_BEGIN
 namespace mercer::training {
@@ -69,6 +71,7 @@ struct LearnRequest {
   /// The rows are a sample of these: learning ends on all of them (full_rows.hpp). Only with an
   /// approximation that streams.
   const FullRows* full = nullptr;
+  const SampleOptions* sampling = nullptr;  // of a trainer that returns draws; null: its defaults
 };
 
 struct Learned {
@@ -81,6 +84,9 @@ struct Learned {
   inference::State approximation = {};
   /// With FullRows: the approximation over all of them, with what its last passes have summed.
   std::shared_ptr<inference::Inference> streamed = {};
+  /// From the posterior, where the trainer makes them, and `problem` has their mean. A trainer that
+  /// looks for one point has one draw, of weight one.
+  Draws draws = {};
 };
 
 /// Stopped by the progress callback or a StopScope, it returns the values that were reached until
@@ -90,6 +96,13 @@ Learned train(const inference::Problem& start, const inference::Observations& ro
               const TrainingChoice& choice, const LearnRequest& request);
 
 class MERCER_HIDDEN Search;
+
+/// A trainer that returns draws from the posterior instead of one point.
+struct DrawsInfo {
+  Index iterations = 0;    // of a chain, unless the user says otherwise
+  double evaluations = 1;  // evidences with gradient that one takes, about
+  bool preferred = false;  // `auto` takes it where that many are affordable
+};
 
 struct TrainerInfo {
   std::string_view name;
@@ -113,6 +126,7 @@ struct TrainerInfo {
   std::string (*refusal)(const inference::Problem& problem);
   /// Goes on from `start` on the rows of the choice; the report of the search says how it ended.
   Vector (*run)(Search& search, const Vector& start);
+  std::optional<DrawsInfo> draws = {};  // unset: it looks for one point
 
   bool takes_gradients() const { return by_solves && !surrogate_only; }
 };

@@ -62,6 +62,31 @@ INSTANTIATE_TEST_SUITE_P(KindsAndKernels, UnbiasedGradient,
                                             ::testing::Values("matern32", "rbf:iso + matern12"),
                                             ::testing::Values(MeanKind::zero, MeanKind::linear)));
 
+// Sets of four probes are independent draws of one unbiased estimate: their mean over 200 sets is
+// the exact gradient. |z| < 4.5 of 3 entries: a false alarm in 50,000.
+TEST(EvidenceGradient, ProbesAreDrawnAnewByNumber) {
+  const auto data = make_data(50, 2);
+  const auto problem = make_problem("rbf:iso");
+  EvidenceGradient estimator(data, options_for(Probes::rademacher, 4));
+  constexpr int sets = 200;
+  Matrix gradients(3, sets);
+  for (int s = 0; s < sets; ++s) {
+    estimator.use_probes(static_cast<std::uint64_t>(s));
+    gradients.col(s) = estimator.estimate(problem, 1e-9).gradient;
+  }
+  const Vector mean = gradients.rowwise().mean();
+  const Vector error = (gradients.colwise() - mean).rowwise().norm() / sets;
+  const auto exact = exact_evidence(problem, data, true);
+  for (Index p = 0; p < 3; ++p) {
+    EXPECT_GT(error(p), 0);
+    EXPECT_NEAR(mean(p), exact.gradient(p), 4.5 * error(p)) << p;
+  }
+  // The number alone says which, whatever was drawn before.
+  EvidenceGradient other(data, options_for(Probes::rademacher, 4));
+  other.use_probes(7);
+  EXPECT_EQ(Vector(gradients.col(7)).isApprox(other.estimate(problem, 1e-9).gradient, 1e-7), true);
+}
+
 TEST(EvidenceGradient, TheControlVariateHasLessSpreadThanHutchinson) {
   const auto data = make_data(300, 2);
   const auto problem = make_problem("matern32");

@@ -36,9 +36,10 @@ struct SolvedSystem {
 
 /// Throws Interrupted. `basis`: the columns of the trend, or none. `accuracy`: the bound of the
 /// mean, as a share of the standard deviation of y; zero: the tolerance of `choice` is enough.
+/// `start`: about H^-1 [y, basis], where iterations begin; empty: zero.
 SolvedSystem solve_system(const Problem& problem, const Observations& data, ConstMatrixView basis,
                           const SystemChoice& choice, double accuracy,
-                          const ProgressCallback& progress);
+                          const ProgressCallback& progress, const Matrix& start = {});
 
 /// The standard deviation of the target over the rows.
 double target_sd(const Observations& data);

@@ -134,7 +134,7 @@ void EvidenceGradient::Impl::build(const Problem& problem) {
 EvidenceGradient::Impl::ProbeSet EvidenceGradient::Impl::draw(const Problem& problem,
                                                               const linalg::RowSpace& rows) const {
   const Index n = data.size();
-  const auto stream = static_cast<std::uint64_t>(options.fresh ? state.estimates : 0);
+  const auto stream = options.fresh ? static_cast<std::uint64_t>(state.estimates) : state.probes;
   Rng rng(options.seed, "probes", stream);
   ProbeSet out;
   out.z.resize(n, options.probes);
@@ -270,6 +270,14 @@ Evidence EvidenceGradient::estimate(const Problem& problem, double tolerance, in
     state.stale = true;
   }
   return out;
+}
+
+void EvidenceGradient::use_probes(std::uint64_t number) {
+  auto& state = impl_->state;
+  if (state.probes == number) return;
+  state.probes = number;
+  const Index t = impl_->options.probes;
+  if (state.solutions.cols() > t) state.solutions.rightCols(t).setZero();
 }
 
 const EvidenceGradient::State& EvidenceGradient::state() const { return impl_->state; }

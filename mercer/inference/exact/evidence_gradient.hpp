@@ -35,7 +35,7 @@ std::vector<std::string_view> probe_kinds();
 struct EstimatorOptions {
   Probes kind = Probes::control;
   Index probes = 8;
-  bool fresh = false;       // draw new probes for every estimate instead of the same again
+  bool fresh = false;       // draw new probes for every estimate, whatever use_probes() says
   bool warm_starts = true;  // begin the solves from the last solutions
   /// Solver, preconditioner, operator and precision; its tolerance is that of estimate(). With
   /// "auto" the sparse factor of `control` preconditions too, and a hybrid when that is not enough.
@@ -60,6 +60,10 @@ class EvidenceGradient {
   Evidence estimate(const Problem& problem, double tolerance, int error_passes = 0,
                     const Observer& observer = {});
 
+  /// From now on the set of probes with this number, 0 before. The solves for others are no warm
+  /// start any more, those for y and the mean are.
+  void use_probes(std::uint64_t number);
+
   /// What the next estimate depends on besides its arguments, to resume from.
   struct State {
     Matrix solutions;   // of the last estimate, for warm starts; empty before the first
@@ -68,6 +72,7 @@ class EvidenceGradient {
     int estimates = 0;  // so far, which names the streams of fresh probes
     int level = 0;      // of preconditioning with "auto"
     int iterations_when_new = 0;
+    std::uint64_t probes = 0;  // which set of them
   };
   const State& state() const;
   /// `like` has the kernel and the mean of the problems to come, with any values.

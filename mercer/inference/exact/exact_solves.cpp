@@ -3,6 +3,7 @@
 // posterior is exact to the tolerance of its solve.
 //   Cost: iterations x one block product a gradient, and a pass over the tiles with derivatives.
 #include <cmath>
+#include <utility>
 
 #include "mercer/inference/entries.hpp"
 #include "mercer/inference/exact/gaussian_posterior.hpp"
@@ -23,12 +24,22 @@ class ExactSolves final : public Inference {
                                 .seed = setup.seed}) {}
 
   Evidence evaluate(const Problem& at, const Ask& ask, const Observer& observer) override {
+    estimator_.use_probes(ask.probes);
     return estimator_.estimate(at, ask.tolerance, ask.error_passes, observer);
   }
   Posterior posterior(const Problem& at, const PosteriorRequest& request,
                       const ProgressCallback& progress) override {
-    return gaussian_posterior(at, setup_.rows, setup_.system, setup_.seed, request, progress);
+    Matrix solution = std::exchange(start_, {});
+    auto out = gaussian_posterior(at, setup_.rows, setup_.system, setup_.seed, request, progress,
+                                  &solution);
+    last_ = std::move(solution);
+    return out;
   }
+
+  /// `a` is H^-1 [y, A] of the last posterior. Only what is asked for is a start: a posterior has
+  /// the same bits whatever was solved before.
+  WarmStart warm_start() const override { return {last_, {}, {}}; }
+  void start_from(const WarmStart& start) override { start_ = start.a; }
 
   State for_more_rows() const override;
   State save() const override;
@@ -42,14 +53,16 @@ class ExactSolves final : public Inference {
 
   InferenceSetup setup_;
   EvidenceGradient estimator_;
+  Matrix last_, start_;
 };
 
 State state_of(const EvidenceGradient::State& s) {
-  return {{"solutions", s.solutions},
-          {"built_at", s.built_at},
-          {"numbers",
-           Vector{{s.stale ? 1.0 : 0.0, static_cast<double>(s.estimates),
-                   static_cast<double>(s.level), static_cast<double>(s.iterations_when_new)}}}};
+  return {
+      {"solutions", s.solutions},
+      {"built_at", s.built_at},
+      {"numbers",
+       Vector{{s.stale ? 1.0 : 0.0, static_cast<double>(s.estimates), static_cast<double>(s.level),
+               static_cast<double>(s.iterations_when_new), static_cast<double>(s.probes)}}}};
 }
 
 State ExactSolves::save() const { return state_of(estimator_.state()); }
@@ -62,7 +75,7 @@ State ExactSolves::for_more_rows() const {
 }
 
 void ExactSolves::load(const State& state, const Problem& like) {
-  const Matrix& numbers = saved_array(state, "numbers", 4);
+  const Matrix& numbers = saved_array(state, "numbers", 5);
   EvidenceGradient::State s;
   s.solutions = saved_array(state, "solutions");
   s.built_at = saved_array(state, "built_at");
@@ -70,6 +83,7 @@ void ExactSolves::load(const State& state, const Problem& like) {
   s.estimates = static_cast<int>(numbers(1));
   s.level = static_cast<int>(numbers(2));
   s.iterations_when_new = static_cast<int>(numbers(3));
+  s.probes = static_cast<std::uint64_t>(numbers(4));
   estimator_.resume(std::move(s), like);
 }
 

@@ -72,11 +72,13 @@ Certificate certificate_of(const Problem& problem, const Observations& rows, Con
 
 Posterior gaussian_posterior(const Problem& problem, const Observations& rows,
                              const SystemChoice& system, std::uint64_t seed,
-                             const PosteriorRequest& request, const ProgressCallback& progress) {
+                             const PosteriorRequest& request, const ProgressCallback& progress,
+                             Matrix* solution) {
   const Matrix basis = problem.basis(rows.x);
   SystemChoice choice = system;
   choice.tolerance = request.tolerance;
-  auto solved = solve_system(problem, rows, basis, choice, request.accuracy, progress);
+  auto solved = solve_system(problem, rows, basis, choice, request.accuracy, progress,
+                             solution != nullptr ? *solution : Matrix());
   Posterior out;
   LatentFunction f;
   f.weights = weights_of(solved, basis);
@@ -89,6 +91,7 @@ Posterior gaussian_posterior(const Problem& problem, const Observations& rows,
   out.jitter = solved.jitter;
   out.preconditioner = std::move(solved.preconditioner);
   out.build_seconds = solved.build_seconds;
+  if (solution != nullptr) *solution = std::move(solved.solution);
   out.functions.push_back(std::move(f));
   return out;
 }

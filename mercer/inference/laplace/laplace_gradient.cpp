@@ -141,6 +141,12 @@ LaplaceGradient::LaplaceGradient(const Observations& data, LaplaceEstimatorOptio
 }
 LaplaceGradient::~LaplaceGradient() = default;
 
+void LaplaceGradient::use_probes(std::uint64_t number) {
+  if (state_.probes == number) return;
+  state_.probes = number;
+  state_.solutions.resize(0, 0);
+}
+
 LaplaceEstimate LaplaceGradient::estimate(const Problem& problem, double tolerance, bool with_error,
                                           const Observer& observer) {
   LaplaceEstimate out;
@@ -158,7 +164,7 @@ LaplaceEstimate LaplaceGradient::estimate(const Problem& problem, double toleran
 
   const Index t = options_.probes;
   Estimator estimator(problem, data_, system, out.mode, tolerance);
-  const auto stream = static_cast<std::uint64_t>(options_.fresh ? state_.estimates : 0);
+  const auto stream = options_.fresh ? static_cast<std::uint64_t>(state_.estimates) : state_.probes;
   Rng rng(options_.seed, "laplace probes", stream);
   // The same probes are warm starts of each other; new ones are not.
   Matrix solutions = options_.fresh ? Matrix() : state_.solutions;

@@ -21,7 +21,7 @@ namespace mercer::inference {
 
 struct LaplaceEstimatorOptions {
   Index probes = 8;
-  bool fresh = false;  // new probes for every estimate instead of the same again
+  bool fresh = false;  // new probes for every estimate, whatever use_probes() says
   SystemChoice system;
   std::uint64_t seed = 0;
 };
@@ -51,12 +51,16 @@ class LaplaceGradient {
   LaplaceEstimate estimate(const Problem& problem, double tolerance, bool with_error,
                            const Observer& observer = {});
 
+  /// From now on the set of probes with this number, 0 before.
+  void use_probes(std::uint64_t number);
+
   /// What the next estimate depends on besides its arguments, to resume from.
   struct State {
     Matrix mode;       // a of the last estimate
     Matrix latent;     // f there
     Matrix solutions;  // B^-1 R'r of its probes, stacked
     int estimates = 0;
+    std::uint64_t probes = 0;  // which set of them
   };
   const State& state() const { return state_; }
   void resume(State state) { state_ = std::move(state); }

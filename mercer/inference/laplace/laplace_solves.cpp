@@ -17,6 +17,7 @@ class LaplaceSolves final : public Inference {
                    {.probes = setup.probes, .system = setup.system, .seed = setup.seed}) {}
 
   Evidence evaluate(const Problem& at, const Ask& ask, const Observer& observer) override {
+    estimator_.use_probes(ask.probes);
     auto found = estimator_.estimate(at, ask.tolerance, ask.error_passes > 0, observer);
     Evidence out;
     out.gradient = std::move(found.gradient);
@@ -57,13 +58,15 @@ class LaplaceSolves final : public Inference {
             {"latent", s.latent},
             {"solutions", s.solutions},
             {"beta", beta_},
-            {"estimates", Vector::Constant(1, s.estimates)}};
+            {"numbers", Vector{{static_cast<double>(s.estimates), static_cast<double>(s.probes)}}}};
   }
   void load(const State& state, const Problem& /*like*/) override {
+    const Matrix& numbers = saved_array(state, "numbers", 2);
     estimator_.resume({.mode = saved_array(state, "mode"),
                        .latent = saved_array(state, "latent"),
                        .solutions = saved_array(state, "solutions"),
-                       .estimates = static_cast<int>(saved_array(state, "estimates", 1)(0))});
+                       .estimates = static_cast<int>(numbers(0)),
+                       .probes = static_cast<std::uint64_t>(numbers(1))});
     beta_ = saved_array(state, "beta");
   }
 

@@ -1,0 +1,42 @@
+// Draws from the posterior of the hyperparameters, and how their chains went.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mercer/core/types.hpp"
+
+MERCER_API_BEGIN
+namespace mercer::training {
+
+struct ChainReport {
+  Vector start;                // log parameters where it began
+  double acceptance = 0;       // share of proposals after the warm-up; sgld: 1, it has none
+  double step = 0;             // of the kept draws
+  Index first_kept = 0;        // iteration of the first kept draw, from 1; 0: none
+  Index iterations = 0;        // done
+  Index divergent = 0;         // hmc: trajectories whose energy was lost, after the warm-up
+  Index failed = 0;            // points without an evidence in double precision
+  Index evaluations = 0;       // of the evidence or its gradient
+  std::vector<double> ratios;  // sgld: the phase ratio after every batch of gradients
+};
+
+/// One row for every kept draw, chain by chain; all chains have the same number. A point estimate
+/// is one row of chain 0.
+struct Draws {
+  Matrix phi;  // log parameters, draws x parameters
+  std::vector<Index> chain, iteration;
+  std::vector<ChainReport> chains;
+  Index iterations = 0, warmup = 0;  // of every chain, as they were asked for
+  Vector mode;                       // log parameters that the starts lie around
+  Index mode_rows = 0;               // it is the mode of so many rows
+
+  Index size() const { return phi.rows(); }
+  Index per_chain() const {
+    return chains.empty() ? size() : size() / static_cast<Index>(chains.size());
+  }
+};
+
+}  // namespace mercer::training
+MERCER_API_END

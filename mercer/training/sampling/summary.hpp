@@ -1,0 +1,36 @@
+// What draws say of one parameter, and how far they can be trusted (diagnostics/chains.hpp): R-hat
+// and effective sample size of ranks, chains split in halves.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "mercer/training/sampling/draws.hpp"
+
+MERCER_API_BEGIN
+namespace mercer::training {
+
+struct ParameterSummary {
+  double mean = 0, sd = 0, q05 = 0, q95 = 0;
+  /// Unset with one chain, or fewer than four draws of each.
+  std::optional<double> rhat;
+  /// Effective number of draws in the bulk of the posterior, and the Monte Carlo standard error of
+  /// the mean; unset with fewer than four draws of each chain, or where all are equal.
+  std::optional<double> ess, mcse;
+};
+
+/// `values`: of one parameter, draws x chains.
+ParameterSummary summarise(ConstMatrixView values);
+
+/// Of every parameter, as values and not as logarithms.
+std::vector<ParameterSummary> summarise(const Draws& draws);
+
+/// For progress: the largest R-hat of all parameters, and the smallest effective number of draws for
+/// the mean. Unset where not known.
+struct ChainsSoFar {
+  std::optional<double> rhat, ess;
+};
+ChainsSoFar chains_so_far(const std::vector<Matrix>& phi);  // a matrix a parameter, draws x chains
+
+}  // namespace mercer::training
+MERCER_API_END
