@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little,
               "array files are little-endian; a big-endian host needs byte swaps here");
 
 constexpr std::array<char, 8> kMagic = {'M', 'E', 'R', 'C', 'E', 'R', '\r', '\n'};
-constexpr std::uint32_t kVersion = 6;
+constexpr std::uint32_t kVersion = 7;
 constexpr std::size_t kPreamble = 32;
 
 template <class T>

@@ -11,8 +11,8 @@
 #include "mercer/inference/sparse/streamed.hpp"
 #include "mercer/models/approximation_check.hpp"
 #include "mercer/models/model_parts.hpp"
-#include "mercer/models/row_passes.hpp"
-#include "mercer/models/sparse_file.hpp"
+#include "mercer/models/sparse/row_passes.hpp"
+#include "mercer/models/sparse/sparse_file.hpp"
 #include "mercer/models/task.hpp"
 #include "mercer/training/training.hpp"
 
@@ -38,7 +38,6 @@ nlohmann::json fit_record(const data::Dataset& data, const FitOptions& options,
           {"duplicate_inputs", data.duplicate_inputs},
           {"merged_rows", result.merged_rows},
           {"streamed", result.plan.streamed},
-          {"passes", result.passes},
           {"reservoir", result.plan.reservoir},
           {"options", options_json(options)},
           {"train_method", result.plan.trains ? result.plan.train_method : "none"},

@@ -1,5 +1,5 @@
-// A model as an array file of format version 5, or 6 with an approximation: see array_file.hpp for
-// the container.
+// A model as an array file of format version 5, 6 with an approximation, or 7 with draws of
+// hyperparameters: see array_file.hpp for the container.
 #include "mercer/models/kernel_machine.hpp"
 
 #include <fmt/format.h>
@@ -7,12 +7,13 @@
 #include <cmath>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/rng.hpp"
 #include "mercer/core/version.hpp"
 #include "mercer/data/data_json.hpp"
 #include "mercer/models/input_names.hpp"
 #include "mercer/models/legacy_file.hpp"
 #include "mercer/models/model_parts.hpp"
-#include "mercer/models/sparse_file.hpp"
+#include "mercer/models/sparse/sparse_file.hpp"
 
 namespace mercer::models {
 namespace {
@@ -145,6 +146,41 @@ void read_functions(data::ArrayFile& file, KernelMachine& model) {
   }
 }
 
+// The arrays of a draw have its number before their names, those of the first draw have none.
+std::string draw_prefix(std::size_t number) { return fmt::format("draw{}_", number); }
+
+// Each draw is a model of its own in a file of its own, but for inputs and what is not of a draw.
+void read_draws(data::ArrayFile& file, KernelMachine& model) {
+  const auto& list = file.header.at("draws");
+  if (!list.is_array() || list.empty() || model.sparse)
+    throw ModelFileError("its draws make no sense");
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    data::ArrayFile own;
+    own.header = file.header;
+    own.header["noise"] = list[i].at("noise");
+    const auto prefix = draw_prefix(i + 1);
+    for (auto& [name, values] : file.arrays)
+      if (name.starts_with(prefix)) own.arrays[name.substr(prefix.size())] = std::move(values);
+    KernelMachine part;
+    part.classes = model.classes;
+    part.problem = problem_from(own, model.schema);
+    part.x = std::move(model.x);
+    try {
+      read_functions(own, part);
+    } catch (...) {
+      model.x = std::move(part.x);
+      throw;
+    }
+    model.x = std::move(part.x);
+    auto certificate = certificate_from(list[i].at("certificate"));
+    certificate.rigorous = model.certificate.rigorous;
+    certificate.residual = take(own, "residual", model.num_functions(), 1).col(0);
+    if (!(certificate.residual.minCoeff() >= 0)) throw ModelFileError("a residual is negative");
+    model.draws.push_back(
+        {std::move(part.problem), std::move(part.functions), std::move(certificate)});
+  }
+}
+
 KernelMachine model_from_file(data::ArrayFile file) {
   // The number in front of the header is under no checksum; from version 5 on it is here, too.
   const std::uint32_t format = file.header.value("format", std::min(file.version, 4U));
@@ -181,6 +217,7 @@ KernelMachine model_from_file(data::ArrayFile file) {
     throw ModelFileError("a target is learned as its logarithm with Gaussian noise only");
   model.method = method_from_json(header.at("method"));
   model.record = header.at("record").dump();
+  if (header.contains("draws")) read_draws(file, model);
   return model;
 }
 
@@ -216,6 +253,26 @@ void write_functions(const KernelMachine& model, data::ArrayFile& file) {
   file.arrays["beta_covariance"] = std::move(covariance);
 }
 
+void write_draws(const KernelMachine& model, data::ArrayFile& file) {
+  if (model.draws.empty()) return;
+  auto list = nlohmann::json::array();
+  for (std::size_t i = 0; i < model.draws.size(); ++i) {
+    const auto& draw = model.draws[i];
+    KernelMachine part;
+    part.problem = draw.problem;
+    part.functions = draw.functions;
+    part.x = model.x;
+    data::ArrayFile own;
+    write_functions(part, own);
+    own.arrays["log_parameters"] = draw.problem.log_parameters();
+    own.arrays["residual"] = draw.certificate.residual;
+    for (auto& [name, values] : own.arrays)
+      file.arrays[draw_prefix(i + 1) + name] = std::move(values);
+    list.push_back({{"noise", own.header.at("noise")}, {"certificate", to_json(draw.certificate)}});
+  }
+  file.header["draws"] = std::move(list);
+}
+
 }  // namespace
 
 linalg::Diagonal KernelMachine::noise(Index c) const {
@@ -226,6 +283,49 @@ linalg::Diagonal KernelMachine::noise(Index c) const {
   return Vector(f.curvature.cwiseMax(floor).cwiseInverse());
 }
 
+KernelMachine KernelMachine::draw(Index i) const {
+  KernelMachine out;
+  out.schema = schema;
+  out.scaling = scaling;
+  out.classes = classes;
+  out.x = x;
+  out.method = method;
+  out.record = record;
+  out.mean_only = mean_only;
+  if (i == 0) {
+    out.problem = problem;
+    out.functions = functions;
+    out.certificate = certificate;
+    return out;
+  }
+  const auto& from = draws[static_cast<std::size_t>(i - 1)];
+  out.problem = from.problem;
+  out.functions = from.functions;
+  out.certificate = from.certificate;
+  out.method.seed = Rng(method.seed, "draw", static_cast<std::uint64_t>(i)).bits64();
+  return out;
+}
+
+inference::Certificate KernelMachine::certificate_of_all() const {
+  auto out = certificate;
+  for (const auto& draw : draws) {
+    const auto& c = draw.certificate;
+    out.residual = out.residual.cwiseMax(c.residual);
+    out.mean_error_bound = std::max(out.mean_error_bound, c.mean_error_bound);
+    if (out.mean_error_estimate && c.mean_error_estimate)
+      out.mean_error_estimate = std::max(*out.mean_error_estimate, *c.mean_error_estimate);
+    else
+      out.mean_error_estimate.reset();
+    if (out.accuracy_missed.empty()) out.accuracy_missed = c.accuracy_missed;
+    out.relative_residual = std::max(out.relative_residual, c.relative_residual);
+    out.residual_norm = std::max(out.residual_norm, c.residual_norm);
+    out.trend_defect = std::max(out.trend_defect, c.trend_defect);
+    out.trend_residual = std::max(out.trend_residual, c.trend_residual);
+    out.jitter = std::max(out.jitter, c.jitter);
+  }
+  return out;
+}
+
 std::string KernelMachine::method_name() const {
   if (sparse) return sparse->method;
   if (!mean_only) return "gp";
@@ -234,7 +334,7 @@ std::string KernelMachine::method_name() const {
 
 void KernelMachine::save(const std::string& path) const {
   data::ArrayFile file;
-  file.version = sparse ? kModelVersion : kExactModelVersion;
+  file.version = !draws.empty() ? kModelVersion : sparse ? kSparseModelVersion : kExactModelVersion;
   file.header = {
       {"kind", "model"},
       {"format", file.version},
@@ -260,6 +360,7 @@ void KernelMachine::save(const std::string& path) const {
     write_sparse(*this, file);
   else
     write_functions(*this, file);
+  write_draws(*this, file);
   write_array_file(path, file);
 }
 

@@ -32,6 +32,13 @@ struct ApproximationCheck {
   double kl = 0;
 };
 
+/// One more draw of the hyperparameters, and what is known of the latent functions there.
+struct PosteriorDraw {
+  inference::Problem problem;
+  std::vector<inference::LatentFunction> functions;
+  inference::Certificate certificate;
+};
+
 struct KernelMachine {
   data::Schema schema;
   data::Scaling scaling;  // of the target only when the likelihood allows it
@@ -50,6 +57,9 @@ struct KernelMachine {
   std::shared_ptr<const inference::SparsePosterior> sparse = {};
   Index sparse_rows = 0;  // rows that an approximation was learned from, after merging
   ApproximationCheck check = {};
+  /// Draws from the posterior of the hyperparameters besides the first, which is `problem`,
+  /// `functions` and `certificate`: predictions mix over all of them. Empty: there is one.
+  std::vector<PosteriorDraw> draws = {};
 
   bool classifies() const { return classes.count() > 0; }
   /// True: the likelihood couples the latent functions (softmax), so that they are not independent.
@@ -61,6 +71,12 @@ struct KernelMachine {
   /// D of H = K + D of a latent function: the noise, or W^-1 with W raised to what still counts.
   /// Coupled functions have no D.
   linalg::Diagonal noise(Index c = 0) const;
+  Index num_draws() const { return 1 + static_cast<Index>(draws.size()); }
+  /// The model of one draw, with a seed of its own for joint samples of f.
+  KernelMachine draw(Index i) const;
+  /// What holds for the mean over all draws: that of the first with the largest bound, estimate and
+  /// residuals of any.
+  inference::Certificate certificate_of_all() const;
   /// Rows that it was learned from, after merging.
   Index num_rows() const { return sparse ? sparse_rows : x.rows(); }
   /// "krr", "klr", "gp", or the name of the approximation.

@@ -40,6 +40,7 @@ class PredictionScores {
   Scores scores() const;
 
  private:
+  void add_mixture(const Predictions& predictions, ConstVectorView target, const RowName& name);
   void add_log_normal(const Predictions& predictions, ConstVectorView target, const RowName& name);
 
   const Predictor& predictor_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -12,78 +11,16 @@
 #include "mercer/likelihoods/coupled_likelihood.hpp"
 #include "mercer/models/function_query.hpp"
 #include "mercer/models/log_normal.hpp"
+#include "mercer/models/predict_request.hpp"
+#include "mercer/models/sampling/mixture.hpp"
 #include "mercer/models/scaled_data.hpp"
 #include "mercer/planning/variance_plan.hpp"
 
 namespace mercer::models {
-namespace {
-
-// The variances that a model without them is asked for.
-void settle_variances(const KernelMachine& model, VarianceOptions& options) {
-  if (!model.mean_only) return;
-  if ((options.method != "auto" && options.method != "none") || options.joint_samples > 0)
-    throw InvalidArgument(fmt::format(
-        "kernel {} regression has no uncertainty of f; leave `variance` and `samples` out, or fit "
-        "with `method=gp`",
-        model.problem.gaussian() ? "ridge" : "logistic"));
-  options.method = "none";
-}
-
-// Averages over f are right to about 1e-12, which is little against this.
-constexpr double kLeastProbability = 1e-6;
-
-// The probabilities of a model of numbers with variances; none of others, which are asked in vain.
-std::vector<double> settled_quantiles(const KernelMachine& model, const PredictOptions& options) {
-  auto probabilities = options.quantiles;
-  const bool without = options.variance.method == "none";
-  if (!probabilities.empty() && (model.classifies() || without))
-    throw InvalidArgument(model.classifies()
-                              ? "`quantiles` are those of numbers; this model predicts classes, "
-                                "each with its probability"
-                              : "`quantiles` need standard deviations, which this prediction has "
-                                "not; leave it or `variance=none` out");
-  if (model.classifies() || without) return {};
-  if (probabilities.empty()) probabilities = {0.05, 0.95};
-  for (const double p : probabilities) {
-    if (!(p >= kLeastProbability && p <= 1 - kLeastProbability))
-      throw InvalidArgument(
-          fmt::format("`quantiles` has {}, but must lie between {} and 1 - {}: what is further "
-                      "out says more about the model than about y",
-                      p, kLeastProbability, kLeastProbability));
-    if (std::count(probabilities.begin(), probabilities.end(), p) > 1)
-      throw InvalidArgument(fmt::format("`quantiles` has {} twice; name it once", p));
-  }
-  return probabilities;
-}
-
-// Kernels that grow with the inputs (linear, poly) overflow far enough out: throws for the first
-// such row.
-void check_range(const char* what, ConstMatrixView values) {
-  for (Index i = 0; i < values.rows(); ++i)
-    if (!values.row(i).allFinite())
-      throw PredictionOverflow(
-          i, fmt::format("{} overflows double precision: the inputs of this row lie too far "
-                         "from the training data for this kernel; correct or remove the row",
-                         what));
-}
-
-}  // namespace
-
-std::string quantile_name(double p) {
-  char digits[400];
-  const auto end = std::to_chars(digits, digits + sizeof digits, p, std::chars_format::fixed).ptr;
-  const std::string text(digits, end);
-  std::string name = "q" + text.substr(std::min<std::size_t>(text.size(), 2));  // without "0."
-  while (name.size() < 3) name += '0';
-  return name;
-}
-
-PredictionOverflow::PredictionOverflow(Index row_index, const std::string& why)
-    : DataError(fmt::format("row {}: {}", row_index + 1, why)), row(row_index), reason(why) {}
-
 struct Predictor::Impl {
   Impl(KernelMachine m, PredictOptions o) : model(std::move(m)), options(std::move(o)) {
     check(options.variance);
+    if (!model.draws.empty()) add_draws();
     settle_variances(model, options.variance);
     options.quantiles = settled_quantiles(model, options);
     auto made = make_query(model, options);
@@ -97,6 +34,23 @@ struct Predictor::Impl {
     return with_variance() && plan.variance != "exact" && !plan.approximate;
   }
 
+  /// Predictors of the draws besides the first, with their share of memory and joint samples.
+  void add_draws() {
+    const Index count = model.num_draws();
+    joint_samples = options.variance.joint_samples;
+    options.variance.joint_samples = (joint_samples + count - 1) / count;
+    auto method = model.method;
+    method.memory = options.memory;
+    const double base = planning::base_bytes(model.x.rows(), model.x.cols());
+    const double room = planning::memory_budget(method, base) - base;
+    options.memory =
+        static_cast<std::uint64_t>(std::max(base, base + room / static_cast<double>(count)));
+    for (Index i = 1; i < count; ++i)
+      others.push_back(std::make_unique<Predictor>(model.draw(i), options));
+  }
+  /// Those of the first draw become those of all.
+  Predictions mix(Predictions first, ConstMatrixView inputs, const ProgressCallback& progress,
+                  const data::NoiseColumns& noise) const;
   /// Rows of raw inputs on the scale of the model.
   inference::QueryBlock block(ConstMatrixView inputs) const;
   void add_moments(const inference::Moments& f, Predictions& out) const;
@@ -122,6 +76,8 @@ struct Predictor::Impl {
   PredictOptions options;
   Plan plan;
   std::unique_ptr<inference::Query> query;
+  std::vector<std::unique_ptr<Predictor>> others;  // of further draws
+  Index joint_samples = 0;                         // of all draws together
   /// A query keeps factors and draws that it makes when they are first needed: one call at a time.
   /// Little is lost, because each call computes on all threads.
   mutable std::mutex query_mutex;
@@ -367,7 +323,12 @@ Predictions Predictor::predict(ConstMatrixView inputs, RowSample& sample,
                                const ProgressCallback& callback,
                                const data::NoiseColumns& noise) const {
   const ObservedCall call(callback);
-  const auto& progress = call.progress();
+  // The share of the first draw.
+  const auto share = 1 / static_cast<double>(impl_->others.size() + 1);
+  const ProgressCallback progress = !call.progress() ? ProgressCallback() : [&](Progress now) {
+    now.fraction *= share;
+    return call.progress()(now);
+  };
   const auto& model = impl_->model;
   if (inputs.cols() != model.x.cols())
     throw DimensionMismatch("predict: columns of the inputs", inputs.cols(), "inputs of the model",
@@ -394,7 +355,27 @@ Predictions Predictor::predict(ConstMatrixView inputs, RowSample& sample,
   else
     impl_->add_numbers(out);
   if (impl_->approximate()) sample.add(inputs, out.latent_sd, out.matvecs);
-  return out;
+  return impl_->others.empty() ? out : impl_->mix(std::move(out), inputs, call.progress(), noise);
+}
+
+Predictions Predictor::Impl::mix(Predictions first, ConstMatrixView inputs,
+                                 const ProgressCallback& progress,
+                                 const data::NoiseColumns& noise) const {
+  const auto count = static_cast<double>(others.size() + 1);
+  std::vector<Predictions> parts;
+  parts.push_back(std::move(first));
+  MixtureSetting setting{{&model}, options.quantiles, joint_samples};
+  for (const auto& other : others) {
+    const auto done = static_cast<double>(parts.size());
+    const ProgressCallback share = !progress ? ProgressCallback() : [&](Progress now) {
+      now.fraction = now.fraction >= 0 ? (done + now.fraction) / count : now.fraction;
+      return progress(now);
+    };
+    auto unchecked = other->row_sample();
+    parts.push_back(other->predict(inputs, unchecked, share, noise));
+    setting.models.push_back(&other->model());
+  }
+  return mixed(std::move(parts), setting);
 }
 
 RowSample Predictor::row_sample() const {
@@ -464,6 +445,13 @@ std::optional<SdError> Predictor::sd_error(const RowSample& sample,
 }
 
 Vector Predictor::log_density(const Predictions& predictions, ConstVectorView target) const {
+  if (!predictions.parts.empty()) {
+    Matrix of_draws(target.size(), static_cast<Index>(predictions.parts.size()));
+    for (std::size_t k = 0; k < predictions.parts.size(); ++k)
+      of_draws.col(static_cast<Index>(k)) =
+          (k == 0 ? *this : *impl_->others[k - 1]).log_density(predictions.parts[k], target);
+    return log_mean_exp(of_draws);
+  }
   const auto& model = impl_->model;
   const auto& likelihood = *model.problem.likelihood;
   Vector y = target;

@@ -77,6 +77,9 @@ struct Predictions {
   std::optional<SdError> sd_error;
   Index clamped_variances = 0;  // raised to the floor 1e-12 k** because of rounding
   std::int64_t matvecs = 0;
+  /// A model of several draws of hyperparameters: the predictions of each, which the ones above are
+  /// mixed from (mixture.hpp). Empty for one draw.
+  std::vector<Predictions> parts = {};
 
   Index rows() const { return latent_mean.rows(); }
 };
@@ -92,7 +95,7 @@ class Predictor {
   const KernelMachine& model() const;
   /// Probabilities of Predictions::quantiles; none for classes and without variances.
   const std::vector<double>& quantiles() const;
-  /// The plan of the first latent function, or of all when they are coupled.
+  /// The plan of the first latent function, or of all when they are coupled; of the first draw.
   const Plan& plan() const;
   /// Rows of raw inputs (the model's columns, encoded, unscaled), any number of them; worked off
   /// in blocks of constant memory. Throws Interrupted, PredictionOverflow, or Error when a solve

@@ -30,7 +30,10 @@ void ScoreKeeper::add(ConstVectorView target, const SpreadPredictions& p) {
   if (target.size() != p.mean.size() || target.size() != p.log_density.size())
     throw DimensionMismatch("scores: number of targets", target.size(), "number of predictions",
                             p.mean.size());
-  normal_ = false;
+  if (p.crps.size() == target.size())
+    crps_ += p.crps.sum();
+  else
+    normal_ = false;
   log_density_ += p.log_density.sum();
   for (Index i = 0; i < target.size(); ++i) {
     add_error(target(i), p.mean(i));

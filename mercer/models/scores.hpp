@@ -28,14 +28,15 @@ struct RegressionScores {
 struct SpreadPredictions {
   ConstVectorView mean, q025, q05, q95, q975;
   ConstVectorView log_density;  // of the target
+  /// Their scores where these are known; empty otherwise.
+  Vector crps = {};
 };
 
 class ScoreKeeper {
  public:
   /// `sd_obs` may be empty, either for all blocks or for none.
   void add(ConstVectorView target, ConstVectorView mean, ConstVectorView sd_obs);
-  /// The same with intervals and densities that are not those of a normal distribution; crps is not
-  /// known then.
+  /// The same with intervals and densities that are not those of a normal distribution.
   void add(ConstVectorView target, const SpreadPredictions& predictions);
   /// The same of log-normal predictions: those of log y.
   void add_log_normal(ConstVectorView target, std::span<const LogNormal> predictions);

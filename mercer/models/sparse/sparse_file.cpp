@@ -1,4 +1,4 @@
-#include "mercer/models/sparse_file.hpp"
+#include "mercer/models/sparse/sparse_file.hpp"
 
 #include <algorithm>
 #include <cmath>

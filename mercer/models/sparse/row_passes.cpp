@@ -1,4 +1,4 @@
-#include "mercer/models/row_passes.hpp"
+#include "mercer/models/sparse/row_passes.hpp"
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ inference::Observations RowPasses::observe(data::RowBlock& block) const {
 void RowPasses::tell(Index rows) const {
   if (!progress_) return;
   const double share = static_cast<double>(rows) / static_cast<double>(data_.rows);
-  if (progress_({.stage = fmt::format("pass {} over all rows", report_.passes + 1),
+  if (progress_({.stage = fmt::format("pass {} over all rows", report_.passes + 2),
                  .fraction = std::min(share, 1.0),
                  .detail = fmt::format("{} of {} rows", count_text(rows), count_text(data_.rows)),
                  .ends_stage = learning_,
@@ -49,10 +49,13 @@ void RowPasses::operator()(const std::function<void(const inference::Observation
     rows += count;
     tell(rows);
   }
+  if (data_.source->changed())
+    throw DataError(fmt::format("{}: the file has changed since the first pass; run again",
+                                data_.source->name()));
   if (rows != data_.rows)
     throw DataError(fmt::format(
-        "{}: a pass found {} rows, the first one {}. Either the file has changed meanwhile, or a "
-        "column with one value only has missing cells: leave that out with `exclude`",
+        "{}: a pass found {} rows, the first one {}. A column with one value only has missing "
+        "cells: leave that out with `exclude`",
         data_.source->name(), count_text(rows), count_text(data_.rows)));
   ++report_.passes;
   report_.seconds += timer.seconds();
