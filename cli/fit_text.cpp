@@ -128,7 +128,7 @@ std::string approximate_training_text(const models::FitResult& result) {
     text += fmt::format(",\n             {} with {} moving",
                         plural(training.base_evaluations, "evaluation"),
                         plural(training.base_points, "base point"));
-  return text + fmt::format(": {}\n", to_string(training.stop)) + bounds_text(training);
+  return text + fmt::format(": {}\n", as_words(to_string(training.stop))) + bounds_text(training);
 }
 
 std::string training_text(const models::FitResult& result) {
@@ -143,9 +143,10 @@ std::string training_text(const models::FitResult& result) {
     text +=
         fmt::format("{} of the {} {} {} rows{}\n", plural(training.evaluations, "evaluation"),
                     words.exact, words.rows, count(by_solves ? plan.start_rows : plan.train_rows),
-                    by_solves ? "" : fmt::format(": {}", to_string(training.stop)));
+                    by_solves ? "" : fmt::format(": {}", as_words(to_string(training.stop))));
   if (training.evaluations == 0 && !by_solves)
-    text += fmt::format("{} on {} rows\n", to_string(training.stop), count(plan.train_rows));
+    text +=
+        fmt::format("{} on {} rows\n", as_words(to_string(training.stop)), count(plan.train_rows));
   if (by_solves) {
     text += fmt::format("{}{} on {} rows: ", training.evaluations > 0 ? "             " : "",
                         plan.train_method, count(plan.train_rows));
@@ -154,7 +155,7 @@ std::string training_text(const models::FitResult& result) {
     if (training.gradients() > 0 && training.surrogate_evaluations > 0) text += ", ";
     if (training.surrogate_evaluations > 0)
       text += plural(training.surrogate_evaluations, "evaluation") + " of the Vecchia likelihood";
-    text += fmt::format(": {}\n", to_string(training.stop));
+    text += fmt::format(": {}\n", as_words(to_string(training.stop)));
   }
   return text + gain_text(training, plan.train_rows, words.gain) +
          budget_text(training, plan.train_budget) + bounds_text(training);

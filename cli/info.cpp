@@ -29,6 +29,7 @@ Json info_json(const std::string& path, const models::KernelMachine& model) {
   json["count_column"] = model.schema.count_column;
   json["id_column"] = model.schema.id_column;
   json["hyperparameters"] = hyperparameters_json(model.problem, model.scaling);
+  json["draws"] = model.num_draws();
   json["certificate"] = certificate_json(model);
   json["record"] = Json::parse(model.record);
   return json;

@@ -30,6 +30,8 @@ constexpr std::array kVerbs = {
     Verb{"predict", "MODEL DATA [-o out.csv]", "mean, sd, quantiles, error bound; streams DATA",
          run_predict},
     Verb{"evaluate", "MODEL DATA", "scores on labelled data", run_evaluate},
+    Verb{"sample", "DATA --target y [-o chains.csv]", "posterior over hyperparameters (chains)",
+         run_sample},
     Verb{"cv", "DATA --target y [--folds 10]", "cross-validation: scores on rows left out", run_cv},
     Verb{"solve", "DATA --target y", "one linear system, fixed hyperparameters", run_solve},
     Verb{"compare", "DATA --target y", "solvers x preconditioners over lengthscale and noise",

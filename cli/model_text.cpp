@@ -102,7 +102,11 @@ std::string model_text(const models::KernelMachine& model) {
       model.mean_only ? (gaussian ? "kernel ridge regression" : "kernel logistic regression")
       : gaussian      ? "Gaussian process"
                       : "Gaussian process, Laplace's approximation";
-  return fmt::format("{}{}, kernel {}{}{}", kind, approximated, model.problem.kernel.text(),
+  return fmt::format("{}{}{}, kernel {}{}{}", kind, approximated,
+                     model.num_draws() > 1 ? fmt::format(", mixed over {} of its hyperparameters",
+                                                         plural(model.num_draws(), "draw"))
+                                           : "",
+                     model.problem.kernel.text(),
                      gaussian || model.problem.mean != inference::MeanKind::zero
                          ? fmt::format(", mean {}", to_string(model.problem.mean))
                          : "",
@@ -218,7 +222,7 @@ std::string accuracy_missed_text(const std::string& why) {
 
 std::string certificate_text(const models::KernelMachine& model) {
   if (model.sparse) return approximation_text(model);
-  const auto& c = model.certificate;
+  const auto c = model.certificate_of_all();
   if (!c.rigorous)
     return fmt::format(
         "Certificate  the residual at the mode is {}{}; there is no bound, because\n"

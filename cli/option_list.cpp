@@ -11,6 +11,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/fit_command.hpp"
 #include "cli/predict_command.hpp"
+#include "cli/sample_text.hpp"
 #include "cli/verbs.hpp"
 #include "mercer/studies/compare_approximations.hpp"
 
@@ -78,6 +79,13 @@ const std::vector<OptionTable>& option_tables() {
             "Predictions",
             "`predict`; but for solver, tolerance, samples and quantiles also `evaluate`"),
         table<PredictCommand>("predict", "`predict`; `--seed` also `evaluate`"),
+        table<training::SampleOptions>(
+            "Sampling",
+            "`sample`, which also takes `--probes`, `--probe-kind`, `--restarts` and "
+            "`--checkpoint`, and the options of data, model and method"),
+        table<SampleCommand>("sample",
+                             "`sample`, which also takes `--model` and "
+                             "`--keep-unconverged`"),
         table<CvCommand>("cv", "`cv`"),
         table<SolveCommand>("solve", "`solve`"),
         table_without<studies::CompareOptions>("Comparison", "`compare`", {&method}),

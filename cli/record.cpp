@@ -158,7 +158,7 @@ Json likelihood_json(const inference::LikelihoodValue& likelihood,
 }
 
 Json certificate_json(const models::KernelMachine& model) {
-  const auto& c = model.certificate;
+  const auto c = model.certificate_of_all();
   const bool gaussian = model.problem.gaussian() && !model.sparse;
   Json json;
   if (gaussian) put(json, "relative_residual", c.relative_residual);

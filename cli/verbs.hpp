@@ -12,6 +12,7 @@ using Words = std::vector<std::string>;
 int run_fit(const Words& words);
 int run_predict(const Words& words);
 int run_evaluate(const Words& words);
+int run_sample(const Words& words);
 int run_cv(const Words& words);
 int run_solve(const Words& words);
 int run_compare(const Words& words);

@@ -21,6 +21,7 @@
 #include "mercer/models/merging.hpp"              // rows with the same inputs become one
 #include "mercer/models/prediction_scores.hpp"    // scores of numbers and of classes
 #include "mercer/models/predictor.hpp"            // Predictor: numbers and probabilities
+#include "mercer/models/sampling/sample.hpp"      // draws of hyperparameters, and their mixture
 #include "mercer/models/scores.hpp"               // rmse, nll, crps, coverage
 #include "mercer/models/sd_error.hpp"             // the measured error of approximate variances
 #include "mercer/models/solve.hpp"                // one system with fixed hyperparameters
@@ -29,12 +30,14 @@
 #include "mercer/planning/approximation_options.hpp"  // base points and blocks
 #include "mercer/planning/options.hpp"                // what a user may ask for
 #include "mercer/planning/plan.hpp"  // every way with its memory and seconds, and the choice
+#include "mercer/planning/sampling_plan.hpp"  // the sampler, and what its draws cost
 
 // training: which hyperparameters.
-#include "mercer/training/base_points.hpp"  // base points of sparse approximations climb too
-#include "mercer/training/report.hpp"       // how learning went
-#include "mercer/training/training.hpp"     // train, and the registry of trainers
-// Bounds and start values of hyperparameters: mercer/training/rules.hpp; there are no priors yet.
+#include "mercer/training/base_points.hpp"     // base points of sparse approximations climb too
+#include "mercer/training/report.hpp"          // how learning went
+#include "mercer/training/sampling/prior.hpp"  // priors of hyperparameters
+#include "mercer/training/training.hpp"        // train, and the registry of trainers
+// Bounds and start values of hyperparameters: mercer/training/rules.hpp.
 
 // data: CSV in and out, columns and categories, scaling, splits, simulated data.
 #include "mercer/data/byte_sink.hpp"

@@ -7,7 +7,7 @@ from pathlib import Path
 from harness import CliCase, run
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-VERBS = "fit predict evaluate cv solve compare plan info generate split demo".split()
+VERBS = "fit predict evaluate sample cv solve compare plan info generate split demo".split()
 
 
 def flags_of(*words):

@@ -271,11 +271,11 @@ class ModelFileTest(CliCase):
     def test_newer_format(self):
         bad = bytearray(fitted()[3].read_bytes())
         header = struct.unpack_from("<Q", bad, 24)[0]
-        struct.pack_into("<I", bad, 8, 7)
+        struct.pack_into("<I", bad, 8, 8)
         struct.pack_into("<I", bad, 12, zlib.crc32(bytes(bad[16:32 + header])))
         self.write("bad.mcr", bytes(bad))
         version = self.mercer("--version").stdout.split()[1]
-        self.everywhere(("version 7", "newer", version, "version 6"))
+        self.everywhere(("version 8", "newer", version, "version 7"))
         struct.pack_into("<I", bad, 8, 3)  # of another layout, which this has not
         self.write("bad.mcr", bytes(bad))
         self.everywhere("damaged")
