@@ -86,7 +86,7 @@ Climb::Climb(Search& search, const FullRows& full, const Vector& start)
   problem_.set_log_parameters(start);
   method_ =
       inference::make_streamed(search.choice().approximation, problem_, full.pass, Matrix(base_));
-  visited_.reserve(static_cast<std::size_t>(2 * full.gradients + 4));
+  visited_.reserve(2 * static_cast<std::size_t>(full.gradients) + 4);
   load();
 }
 
