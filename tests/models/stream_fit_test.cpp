@@ -130,8 +130,8 @@ TEST_P(StreamFit, OnePassIsTheFitInMemory) {
   }
 }
 
-// A sample that holds all rows learns as memory does; its scaling differs in the last digit, and a
-// search by L-BFGS ends where steps gain 1e-9 of the value or less.
+// A sample that holds all rows learns as memory does; its scaling differs in the last digit, and
+// both climbs end where less than 0.05 log units are left to gain.
 TEST_P(StreamFit, ASampleOfAllRowsLearnsTheSame) {
   const testing::TemporaryFolder folder;
   const auto path = write_rows(folder, 300);
@@ -141,8 +141,7 @@ TEST_P(StreamFit, ASampleOfAllRowsLearnsTheSame) {
   const auto passes = fit(survey(path, data_options(), 5000), options);
   EXPECT_EQ(passes.plan.reservoir, all.size());
   EXPECT_EQ(passes.passes, 2);  // the last evaluation has the sums of the posterior
-  EXPECT_NEAR(passes.likelihood.value, memory.likelihood.value,
-              1e-6 * std::abs(memory.likelihood.value));
+  EXPECT_NEAR(passes.likelihood.value, memory.likelihood.value, 0.05);
 }
 
 // Full gradients improve on what a small sample has learned, and never spoil it.
