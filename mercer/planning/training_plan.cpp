@@ -172,6 +172,22 @@ void add_laplace_factorisations(const Learning& p, Way& w) {
   }
 }
 
+// An evaluation of the surrogate that the trainer follows, if it does.
+inference::EvaluationCost surrogate_cost(const Learning& p, const training::TrainerInfo& entry,
+                                         Index rows) {
+  if (!entry.on_surrogate) return {};
+  return p.cost(p.evidence(inference::EvidenceBy::surrogate), rows, {},
+                entry.in_levels ? std::optional(training::kCorrectedNeighbours) : std::nullopt);
+}
+
+// "lbfgs on 8,000 rows, exact gradients by solves".
+std::string method_text(const Learning& p, const Way& w, bool surrogate_only) {
+  return fmt::format("{} on {} rows, {}", w.trainer, count_text(w.rows),
+                     surrogate_only         ? "Vecchia likelihood"
+                     : p.problem.gaussian() ? "exact gradients by solves"
+                                            : "gradients by solves");
+}
+
 Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
   const auto& entry = training::trainers().find(trainer);
   Way w;
@@ -193,11 +209,7 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
       (entry.from_start_values && p.train.train == trainer) || (surrogate_only && before == rows);
   if (!from_start) w.levels = p.problem.gaussian() ? std::vector{before} : levels_to(p, before);
   const auto gradient = p.cost(p.evidence(inference::EvidenceBy::solves), rows, w.system);
-  inference::EvaluationCost surrogate;
-  if (entry.on_surrogate)
-    surrogate =
-        p.cost(p.evidence(inference::EvidenceBy::surrogate), rows, {},
-               entry.in_levels ? std::optional(training::kCorrectedNeighbours) : std::nullopt);
+  const auto surrogate = surrogate_cost(p, entry, rows);
   const double gradients = surrogate_only               ? 0
                            : entry.gradients != nullptr ? entry.gradients(p.problem, p.train)
                                                         : p.habits().gradients;
@@ -218,10 +230,7 @@ Way solves_way(const Learning& p, Index rows, const std::string& trainer) {
   if (!p.problem.gaussian())
     how = laplace_levels_text(levels, w.levels.empty() ? 0 : w.levels.back(), rows);
   w.row.stage = "train";
-  w.row.method = fmt::format("{} on {} rows, {}", trainer, count_text(rows),
-                             surrogate_only         ? "Vecchia likelihood"
-                             : p.problem.gaussian() ? "exact gradients by solves"
-                                                    : "gradients by solves");
+  w.row.method = method_text(p, w, surrogate_only);
   w.row.seconds = seconds_of(p, w.levels) + gradient_seconds +
                   (entry.on_surrogate ? p.habits().surrogate_evaluations * surrogate.seconds : 0);
   w.row.bytes = surrogate.bytes + (surrogate_only ? 0 : gradient.bytes);

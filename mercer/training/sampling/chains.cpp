@@ -288,7 +288,7 @@ Vector ChainLoop::finish(bool stopped) {
   draws.mode = mode_.phi;
   draws.mode_rows = mode_.rows;
   search_.report.steps = static_cast<int>(last);
-  const Vector mean = draws.phi.colwise().mean().transpose();
+  Vector mean = draws.phi.colwise().mean().transpose();
   search_.reached(mean);
   return mean;
 }
