@@ -25,8 +25,8 @@ ParameterSummary summarise(ConstMatrixView values);
 /// Of every parameter, as values and not as logarithms.
 std::vector<ParameterSummary> summarise(const Draws& draws);
 
-/// For progress: the largest R-hat of all parameters, and the smallest effective number of draws for
-/// the mean. Unset where not known.
+/// For progress: the largest R-hat of all parameters, and the smallest effective number of draws
+/// for the mean. Unset where not known.
 struct ChainsSoFar {
   std::optional<double> rhat, ess;
 };
