@@ -7,8 +7,7 @@
 // and the draws are those of Langevin's diffusion. There the step is frozen, and draws are kept
 // from there on.
 //   Source: Welling & Teh (2011); Filippone & Engler (2015), with this M, ratio and schedule.
-//   Cost:   one gradient by solves an iteration; solutions start from the last ones while the
-//   probes
+//   Cost:   one gradient by solves an iteration; solutions start from the last ones while probes
 //           are the same. About one independent draw in 4/e iterations.
 //   Bias:   with a frozen step e the variance of a normal posterior is too large by about e/4 and,
 //           while probes stay the same for m iterations, by up to m times the ratio of their noise.
