@@ -127,7 +127,9 @@ std::string approximation_text(const models::KernelMachine& model) {
   const auto& name = model.sparse->method;
   std::string sentence = fmt::format("none: the posterior is that of {}, an approximation. ", name);
   if (check.rows == 0)
-    sentence += "Its distance from the exact one was not measured; --check-rows does that";
+    sentence +=
+        "Its distance from the exact one was not measured; --check-rows does that, where all rows "
+        "are in memory";
   else
     sentence += fmt::format(
         "On {} its means are {} from the exact ones (rms; at most {}), its standard deviations of "

@@ -11,7 +11,7 @@
 //           are the same. About one independent draw in 4/e iterations.
 //   Bias:   with a frozen step e the variance of a normal posterior is too large by about e/4 and,
 //           while probes stay the same for m iterations, by up to m times the ratio of their noise.
-//           There is no acceptance step that would remove it. docs/methods/sampling.md measures it.
+//           There is no acceptance step that would remove it. See docs/methods/sampling.md.
 //   When not: where exact evidences are affordable: hmc.
 #include <Eigen/Eigenvalues>
 
