@@ -68,6 +68,12 @@ void put_stream(Json& json, const models::FitResult& result) {
   }
 }
 
+// Learning on the sample was done then.
+bool stopped_in_a_pass(const models::FitResult& result) {
+  return result.plan.streamed && result.training.full_evaluations > 0 &&
+         result.training.full_stop == StopReason::interrupted;
+}
+
 // "Passes       4 over 10,000,000 rows (250,000 rows a second); 100,000 random ones in memory".
 std::string stream_text(const models::FitResult& result) {
   if (!result.plan.streamed) return "";
@@ -78,6 +84,8 @@ std::string stream_text(const models::FitResult& result) {
     text += fmt::format(" ({} rows a second)",
                         count(static_cast<Index>(std::round(result.rows_per_second))));
   text += fmt::format("; {} of them in memory\n", count(result.plan.reservoir));
+  if (stopped_in_a_pass(result) && training.full_steps.empty())
+    return text + "             interrupted before a step on the evidence of all rows\n";
   if (training.full_steps.empty()) return text;
   const bool converged = training.full_stop == StopReason::converged;
   text += fmt::format(
@@ -128,7 +136,8 @@ std::string approximate_training_text(const models::FitResult& result) {
     text += fmt::format(",\n             {} with {} moving",
                         plural(training.base_evaluations, "evaluation"),
                         plural(training.base_points, "base point"));
-  return text + fmt::format(": {}\n", as_words(to_string(training.stop))) + bounds_text(training);
+  if (!stopped_in_a_pass(result)) text += fmt::format(": {}", as_words(to_string(training.stop)));
+  return text + "\n" + bounds_text(training);
 }
 
 std::string training_text(const models::FitResult& result) {
@@ -264,6 +273,7 @@ Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRu
   json["seconds"] = std::move(seconds);
   json["peak_rss_bytes"] = peak_rss_bytes();
   json["data"] = data_json(run.data(), command.data.path);
+  if (result.plan.streamed) json["data"]["duplicate_inputs"] = nullptr;  // rows are not compared
   json["warnings"] = result.warnings;
   if (run.held_out) {
     json["evaluation"] = scores_json(run.held_out->scores);

@@ -219,11 +219,11 @@ bool Loader::take_row(const CsvBlock& block, Index row, std::vector<double>& pie
       throw DataError(fmt::format("{}: the value is missing; every row needs the name of its fold",
                                   reader_.place(block.lines[r], column.name)));
     if (!options_.drop_missing && !options_.impute)
-      throw DataError(
-          fmt::format("{}: the value is missing; fill such cells with `impute=median` or "
-                      "`impute=level`, leave such rows out with `drop_missing`, or the column with "
-                      "`exclude`",
-                      reader_.place(block.lines[r], column.name)));
+      throw DataError(fmt::format(
+          "{}: the value is missing; {}leave such rows out with `drop_missing`, or the column with "
+          "`exclude`",
+          reader_.place(block.lines[r], column.name),
+          sample_ ? "" : "fill such cells with `impute=median` or `impute=level`, "));
     missing_input = true;
   }
   if (missing_input && options_.drop_missing) {

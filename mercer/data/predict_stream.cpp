@@ -54,6 +54,8 @@ PredictStream::PredictStream(CsvReader reader, Schema schema, PredictOptions opt
     slots_.push_back(add(column.name, column.categorical || column.date));
     keep_levels(column.levels);
   }
+  if (options_.drop_missing)
+    for (const auto& name : options_.also_complete) complete_slots_.push_back(add(name, true));
   keep_levels(schema_.target_levels);
   has_target_ = options_.target == TargetUse::required ||
                 (options_.target == TargetUse::if_present && places.count(schema_.target) > 0);
@@ -132,7 +134,10 @@ bool PredictStream::keep_row(const CsvBlock& raw, Index row) {
     ++rows_dropped_missing_;
     return false;
   }
-  return true;
+  const bool complete = std::none_of(complete_slots_.begin(), complete_slots_.end(),
+                                     [&](Index slot) { return missing(raw, row, true, slot); });
+  if (!complete) ++rows_dropped_missing_;
+  return complete;
 }
 
 Index PredictStream::level(const CsvBlock& raw, Index row, Index slot, const std::string& column,

@@ -17,7 +17,9 @@ enum class TargetUse { ignored, if_present, required };
 
 struct PredictOptions {
   TargetUse target = TargetUse::ignored;
-  bool drop_missing = false;            // leave rows with a missing input out instead of refusing
+  bool drop_missing = false;  // leave rows with a missing input out instead of refusing
+  /// Further columns: with drop_missing, rows without a value there are left out, too.
+  std::vector<std::string> also_complete = {};
   std::vector<std::string> carry = {};  // columns whose text goes into RowBlock::carried
   bool carry_id = false;                // the id column of the schema, where the file has it
   bool carry_all = false;               // and then all others, in the order of the file
@@ -63,6 +65,7 @@ class PredictStream {
   PredictOptions options_;
   bool has_target_ = false;
   std::vector<Index> slots_;  // per input: among the numeric or the text columns of a CsvBlock
+  std::vector<Index> complete_slots_;  // of also_complete, among the text columns
   Index target_slot_ = 0;
   Index noise_slot_ = -1, count_slot_ = -1;  // -1: not in the file
   Index numeric_columns_ = 0;

@@ -190,6 +190,9 @@ const Schema& CsvRows::schema() {
 
 void CsvRows::start() {
   const auto& columns = schema();
+  // Learning leaves rows out for a missing cell of any column, also of one that is left out itself
+  // because it has one value only.
+  if (learning_) options_.also_complete = columns.dropped_constant;
   stream_.emplace(open(), columns, options_);
   // A text counts as eight numbers: its string and some characters of its own.
   const auto texts = static_cast<Index>(stream_->carried_names().size());

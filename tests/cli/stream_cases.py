@@ -82,6 +82,12 @@ class StreamTest(CliCase):
         self.refused(3, "fit", "e.csv", *words, "-m", "x.mcr", saying=("line 9", "x1"))
         dropped = self.json("fit", "e.csv", *words, "--drop-missing", "-m", "c.mcr")
         self.assertEqual((dropped["n"], dropped["data"]["rows_dropped_missing"]), (398, 1))
+        self.assertIsNone(dropped["data"]["duplicate_inputs"])
+        # A column of one value is left out, but a row without that value still counts as incomplete.
+        rows = [f"{'' if i == 50 else 'k'},{row}" for i, row in enumerate(rows)]
+        self.write("f.csv", "\n".join(["place," + header, *rows]) + "\n")
+        constant = self.json("fit", "f.csv", *words, "--categorical", "place", "--drop-missing", "-m", "d.mcr")
+        self.assertEqual((constant["n"], constant["data"]["rows_dropped_missing"]), (397, 2))
 
     def test_refusals(self):
         self.data(200)
