@@ -57,6 +57,7 @@ Json totals_json(const PredictCommand& command, const PredictionTotals& totals) 
   }
   put_variances(json, totals.variances);
   json["clamped_variances"] = totals.clamped;
+  put(json, "jitter", totals.jitter);
   json["matvecs"] = totals.matvecs;
   put(json, "seconds", totals.seconds);
   json["peak_rss_bytes"] = peak_rss_bytes();
@@ -161,6 +162,11 @@ void report(const PredictCommand& command, const PredictionTotals& totals, Predi
         fmt::format("{} of {} variances came out below zero by rounding and were raised to "
                     "1e-12 of the prior variance",
                     count(totals.clamped), count(totals.rows)));
+  if (totals.jitter > 0)
+    console.note(fmt::format(
+        "rows that are asked for together lie so close that their prior covariance is singular: "
+        "{} was added to its diagonal (on the scale of the model)",
+        number(totals.jitter, 2)));
   if (command.run.json) {
     const auto object = totals_json(command, totals).dump(2);
     const auto open = std::string_view(object).substr(0, object.size() - 2);  // without its "\n}"

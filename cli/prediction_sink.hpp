@@ -59,6 +59,7 @@ struct PredictionTotals {
   std::string of = "mean";                    // what the bound is about
   VarianceRecord variances;
   Index clamped = 0;
+  double jitter = 0;
   std::int64_t matvecs = 0;
   double seconds = 0;
 
@@ -70,6 +71,7 @@ struct PredictionTotals {
                                                    : predictions.error_bound.maxCoeff());
     variances.add(predictions);
     clamped += predictions.clamped_variances;
+    jitter = std::max(jitter, predictions.jitter);
     matvecs += predictions.matvecs;
   }
 };

@@ -34,6 +34,9 @@ struct Moments {
   /// No standard deviation is further than this from the exact one; unset when that is not known.
   std::optional<double> sd_error_bound = 0.0;
   Index clamped = 0;  // variances raised to the least that is told from rounding
+  /// Largest number that was added to the diagonal of the prior covariance of these rows, where
+  /// that is factored (bcm).
+  double jitter = 0;
   std::int64_t matvecs = 0;
 };
 

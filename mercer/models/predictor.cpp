@@ -103,6 +103,7 @@ void Predictor::Impl::add_moments(const inference::Moments& f, Predictions& out)
   out.sd_error_bound = f.sd_error_bound;
   if (plan.approximate && with_variance()) out.sd_error_bound.reset();
   out.clamped_variances = f.clamped;
+  out.jitter = f.jitter;
   out.matvecs = f.matvecs;
 }
 

@@ -76,6 +76,7 @@ struct Predictions {
   /// When they are approximate: their error, measured on a random sample of these rows.
   std::optional<SdError> sd_error;
   Index clamped_variances = 0;  // raised to the floor 1e-12 k** because of rounding
+  double jitter = 0;            // inference::Moments::jitter, on the scale of the model
   std::int64_t matvecs = 0;
   /// A model of several draws of hyperparameters: the predictions of each, which the ones above are
   /// mixed from (mixture.hpp). Empty for one draw.

@@ -114,6 +114,7 @@ void mix_reports(const Parts& parts, Predictions& out) {
   out.probability_error = 0.0;
   double mean_error = 0;
   out.clamped_variances = 0;
+  out.jitter = 0;
   out.matvecs = 0;
   for (const auto& p : parts) {
     if (out.sd_error_bound && p.sd_error_bound)
@@ -126,6 +127,7 @@ void mix_reports(const Parts& parts, Predictions& out) {
       out.probability_error.reset();
     if (p.error_bound.size() > 0) mean_error = std::max(mean_error, p.error_bound.maxCoeff());
     out.clamped_variances += p.clamped_variances;
+    out.jitter = std::max(out.jitter, p.jitter);
     out.matvecs += p.matvecs;
   }
   if (out.sd_error_bound) *out.sd_error_bound += mean_error;
