@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cli/format.hpp"
@@ -47,6 +48,24 @@ std::string not_run_text(const ApproximationsResult& result) {
   return out;
 }
 
+// Methods whose hyperparameters another one of the same evidence has learned.
+std::string learned_with_text(const ApproximationsResult& result) {
+  std::vector<std::string> pairs;
+  for (const auto& run : result.runs)
+    if (!run.learned_with.empty()) {
+      auto text = fmt::format("{} with {}", run.method, run.learned_with);
+      if (std::find(pairs.begin(), pairs.end(), text) == pairs.end())
+        pairs.push_back(std::move(text));
+    }
+  if (pairs.empty()) return "";
+  return "  " +
+         wrapped(fmt::format("learned together, because the evidence is the same, and counted in "
+                             "the seconds of both: {}",
+                             fmt::join(pairs, ", ")),
+                 4) +
+         "\n";
+}
+
 Json approximation_run_json(const ApproximationRun& run) {
   Json json = {{"method", run.method}, {"rank", run.rank ? Json(*run.rank) : Json(nullptr)}};
   if (!run.skipped.empty()) {
@@ -55,7 +74,13 @@ Json approximation_run_json(const ApproximationRun& run) {
   }
   json["base_points"] = run.base_points;
   json["blocks"] = run.blocks;
-  put(json, "fit_seconds", run.fit_seconds);
+  if (run.given) {
+    json["fit_seconds"] = nullptr;
+    json["fit_seconds_reason"] = "the model was given";
+  } else {
+    put(json, "fit_seconds", run.fit_seconds);
+  }
+  json["learned_with"] = run.learned_with.empty() ? Json(nullptr) : Json(run.learned_with);
   put(json, "predict_seconds", run.predict_seconds);
   put(json, "planned_bytes", run.planned_bytes);
   json["peak_rss_bytes"] = run.peak_bytes ? Json(*run.peak_bytes) : Json(nullptr);
@@ -100,9 +125,9 @@ std::string approximations_text(const ApproximationsResult& result, const std::s
     if (!run.skipped.empty()) continue;
     // bcm has the rows that are asked for together in their place.
     const Index points = run.base_points > 0 ? run.base_points : run.rank.value_or(0);
-    std::vector<std::string> cells = {run.method, points > 0 ? count(points) : "-",
-                                      duration(run.fit_seconds), duration(run.predict_seconds),
-                                      format_bytes(memory_of(run))};
+    std::vector<std::string> cells = {
+        run.method, points > 0 ? count(points) : "-", run.given ? "-" : duration(run.fit_seconds),
+        duration(run.predict_seconds), run.given ? "-" : format_bytes(memory_of(run))};
     for (const auto& name : scores) cells.push_back(or_dash(score_of(run, name), 4));
     cells.push_back(or_dash(run.mean_rms));
     cells.push_back(or_dash(run.mean_max));
@@ -110,7 +135,7 @@ std::string approximations_text(const ApproximationsResult& result, const std::s
     cells.push_back(or_dash(run.check ? std::optional(run.check->kl) : std::nullopt));
     table.row(std::move(cells));
   }
-  out += table.text() + "\n" + not_run_text(result);
+  out += table.text() + "\n" + not_run_text(result) + learned_with_text(result);
   out += "  " +
          wrapped(fmt::format(
                      "apart: distance from the exact posterior, root mean square and largest, of "
@@ -155,8 +180,9 @@ std::string approximations_csv(const ApproximationsResult& result) {
     out += fmt::format("{},{},", run.method, run.rank ? std::to_string(*run.rank) : "");
     const bool done = run.skipped.empty();
     if (done)
-      out += fmt::format("{},{},{:.6g},{:.6g},{:.0f},{},{}", run.base_points, run.blocks,
-                         run.fit_seconds, run.predict_seconds, memory_of(run),
+      out += fmt::format("{},{},{},{:.6g},{:.0f},{},{}", run.base_points, run.blocks,
+                         run.given ? "" : fmt::format("{:.6g}", run.fit_seconds),
+                         run.predict_seconds, memory_of(run),
                          run.likelihood.known ? fmt::format("{:.10g}", run.likelihood.value) : "",
                          run.evidence_kind);
     else
@@ -191,6 +217,7 @@ report::LineChart approximations_picture(const ApproximationsResult& result,
   chart.y_title = apart ? "distance of the mean from the exact one (rms)" : as_words(score);
   for (const auto& run : result.runs) {
     if (!run.skipped.empty()) continue;
+    if (run.given) continue;
     if (apart && !run.mean_rms) {  // what the others are measured from
       chart.mark = run.fit_seconds + run.predict_seconds;
       chart.mark_label = run.method;

@@ -42,15 +42,19 @@ void visit_fields(CompareCommand& o, Visitor&& field) {
         Any{});
 }
 
-/// Rows of a file that `compare --methods` predicts.
+/// Rows of a file that `compare --methods` predicts, and an exact model of the rows of DATA.
 struct TestFile {
-  std::string path;
+  std::string path, exact;
 };
 
 template <class Visitor>
 void visit_fields(TestFile& o, Visitor&& field) {
   field({"test", "FILE", "CSV file with the target: the rows to predict", "a share of DATA"},
         o.path, Any{});
+  field({"exact", "MODEL",
+         "with `test`: model file of the exact fit of DATA, in place of fitting it again",
+         "it is fitted"},
+        o.exact, Any{});
 }
 
 struct PlanCommand {

@@ -61,13 +61,34 @@ void check_approximations(ApproximationsFlags& flags, const Arguments& arguments
     throw InvalidArgument(
         "DATA and --test are both standard input, which can be read once only; name a file for one "
         "of them");
+  if (!flags.test.exact.empty() && flags.test.path.empty())
+    throw InvalidArgument(
+        "`exact` is a model of all rows of DATA, so that none of them can be set aside; name other "
+        "rows with `test`");
   if (!csv.empty() && csv == picture)
     throw InvalidArgument("--csv and --picture name the same file");
   if (fit.run.json && csv == "-")
     throw InvalidArgument("--json and --csv - both want standard output; name a file with --csv");
-  if (!csv.empty()) check_output("--csv", csv, {fit.data.path, flags.test.path});
-  if (!picture.empty()) check_output_file("--picture", picture, {fit.data.path, flags.test.path});
+  if (!csv.empty()) check_output("--csv", csv, {fit.data.path, flags.test.path, flags.test.exact});
+  if (!picture.empty())
+    check_output_file("--picture", picture, {fit.data.path, flags.test.path, flags.test.exact});
   settle_task(fit, arguments);
+}
+
+// The exact fit of the same rows, from a file.
+std::optional<models::KernelMachine> exact_model(const std::string& path,
+                                                 const data::Dataset& data) {
+  if (path.empty()) return {};
+  auto model = models::KernelMachine::load(path);
+  const auto record = Json::parse(model.record, nullptr, false);
+  const auto hash = fmt::format("{:016x}", data.fingerprint);
+  if (!record.is_object() || record.value("data_hash", std::string()) != hash)
+    throw InvalidArgument(fmt::format(
+        "`exact`: {} was not learned from the rows of DATA; fit them with mercer fit", path));
+  if (model.sparse || model.mean_only || model.num_draws() > 1)
+    throw InvalidArgument(
+        fmt::format("`exact`: {} is no exact posterior at one set of hyperparameters", path));
+  return model;
 }
 
 // The rows to predict: those of the file, or a share of the data, which is taken out of them.
@@ -146,8 +167,9 @@ int run_compare_approximations(const Words& words) {
     flags.options.ranks = {approximation.points.rows()};
   }
   const auto test = test_rows(flags, data);
-  const auto result =
-      studies::compare_approximations(data, test, fit.fit, flags.options, console.progress());
+  const auto exact = exact_model(flags.test.exact, data);
+  const auto result = studies::compare_approximations(
+      data, test, fit.fit, flags.options, console.progress(), exact ? &*exact : nullptr);
   clear_progress_line();
   for (const auto& warning : result.warnings) console.warn(warning);
   if (result.interrupted)

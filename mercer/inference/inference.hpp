@@ -127,6 +127,9 @@ struct Abilities {
   /// evidence_method pass it over. Its posterior is Posterior::sparse.
   bool approximate = false;
   EvidenceKind kind = EvidenceKind::exact;
+  /// Another approximation whose evidence this one has, with the same base points and blocks: what
+  /// is learned with it holds here. Empty: none.
+  std::string_view evidence_of = {};
   bool base = false;            // takes base points (SparseSetup::base, points)
   bool degenerate = false;      // has no prior variance besides that of its base points
   bool blocks = false;          // works on blocks of rows (SparseSetup::blocks)

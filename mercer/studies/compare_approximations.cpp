@@ -43,8 +43,13 @@ class ApproximationsStudy {
  public:
   ApproximationsStudy(const data::Dataset& train, const TestRows& test,
                       const models::FitOptions& fit, const ApproximationsOptions& options,
-                      const ProgressCallback& progress)
-      : train_(train), test_(test), fit_(fit), options_(options), progress_(progress) {
+                      const ProgressCallback& progress, const models::KernelMachine* exact)
+      : train_(train),
+        test_(test),
+        fit_(fit),
+        options_(options),
+        progress_(progress),
+        given_(exact) {
     result_.n = train.size();
     result_.d = train.dimension();
     result_.test_rows = test.inputs.rows();
@@ -150,11 +155,67 @@ class ApproximationsStudy {
     result_.runs.push_back(std::move(run));
   }
 
-  models::FitResult fitted(const ApproximationRun& run, const ProgressCallback& progress) const {
-    const auto options = options_of(run);
-    if (run.method != kExact && options_.learn == kOnce)
-      return models::refit(*exact_, train_, options, progress);
-    return models::fit(train_, options, progress);
+  // Methods of one evidence learn the same; base points are part of that where the evidence has
+  // any.
+  struct Learned {
+    std::string_view evidence;
+    std::optional<Index> rank;
+    std::string method;
+    models::KernelMachine model;
+    double seconds = 0;
+  };
+  static const inference::InferenceInfo& evidence_entry(const std::string& method) {
+    const auto& entry = entry_of(method);
+    return entry.abilities.evidence_of.empty() ? entry
+                                               : entry_of(std::string(entry.abilities.evidence_of));
+  }
+  static std::optional<Index> evidence_rank(const ApproximationRun& run) {
+    return evidence_entry(run.method).abilities.base ? run.rank : std::nullopt;
+  }
+  const Learned* learned_before(const ApproximationRun& run) const {
+    if (run.method == kExact || options_.learn == kOnce || fit_.train.train == "none")
+      return nullptr;
+    for (const auto& known : learned_)
+      if (known.evidence == evidence_entry(run.method).name && known.rank == evidence_rank(run))
+        return &known;
+    return nullptr;
+  }
+  void remember(const ApproximationRun& run, const models::FitResult& fit) {
+    if (run.method == kExact || !fit.plan.trains || fit.interrupted()) return;
+    learned_.push_back({evidence_entry(run.method).name, evidence_rank(run), run.method, fit.model,
+                        fit.training.seconds});
+  }
+
+  models::FitResult fitted(ApproximationRun& run, const ProgressCallback& progress) {
+    auto options = options_of(run);
+    const Timer timer;
+    double before = 0;
+    models::FitResult out;
+    if (run.method != kExact && options_.learn == kOnce) {
+      out = models::refit(*exact_, train_, options, progress);
+    } else if (const auto* known = learned_before(run)) {
+      if (evidence_rank(run)) {
+        options.approximation.points = known->model.sparse->base;
+        options.method.preconditioning.rank.reset();
+      }
+      run.learned_with = known->method;
+      before = known->seconds;
+      out = models::refit(known->model, train_, options, progress);
+    } else {
+      out = models::fit(train_, options, progress);
+      remember(run, out);
+    }
+    run.fit_seconds = before + timer.seconds();
+    return out;
+  }
+
+  void take_given(ApproximationRun& run) {
+    const auto progress = progress_of(run);
+    run.given = true;
+    run.evidence_kind = to_string(inference::EvidenceKind::exact);
+    exact_ = *given_;
+    predict(*exact_, run, progress);
+    compare_with_exact(*exact_, run, progress);
   }
 
   void measure(ApproximationRun& run) {
@@ -162,12 +223,11 @@ class ApproximationsStudy {
       run.skipped = "the exact fit that its hyperparameters were to come from was not run";
       return;
     }
+    if (run.method == kExact && given_ != nullptr) return take_given(run);
     const bool resets = reset_peak_memory();
     const auto progress = progress_of(run);
-    const Timer fitting;
     auto fit = fitted(run, progress);
     if (fit.interrupted()) throw Interrupted("interrupted while a method of the comparison learns");
-    run.fit_seconds = fitting.seconds();
     run.planned_bytes = fit.plan.peak_bytes;
     run.likelihood = std::move(fit.likelihood);
     run.evidence_kind = to_string(entry_of(fit.plan.inference).abilities.kind);
@@ -237,6 +297,8 @@ class ApproximationsStudy {
   const models::FitOptions& fit_;
   const ApproximationsOptions& options_;
   const ProgressCallback& progress_;
+  const models::KernelMachine* given_;  // the exact model; or null
+  std::vector<Learned> learned_;
   std::vector<Index> checked_;  // test rows, ascending
   std::optional<models::KernelMachine> exact_;
   Matrix exact_mean_;                       // latent, at all test rows
@@ -275,10 +337,11 @@ void check(const ApproximationsOptions& options, const models::FitOptions& fit) 
 ApproximationsResult compare_approximations(const data::Dataset& train, const TestRows& test,
                                             const models::FitOptions& fit,
                                             const ApproximationsOptions& options,
-                                            const ProgressCallback& progress) {
+                                            const ProgressCallback& progress,
+                                            const models::KernelMachine* exact) {
   check(options, fit);
   const ObservedCall call(progress);
-  return ApproximationsStudy(train, test, fit, options, call.progress()).run();
+  return ApproximationsStudy(train, test, fit, options, call.progress(), exact).run();
 }
 
 }  // namespace mercer::studies

@@ -4,6 +4,8 @@
 //   one goes by the solver that its plan takes, so that 50,000 rows are no obstacle.
 //   Distances: of the latent means at all test rows; of the standard deviations, and the divergence
 //   KL(exact || approximate) a row, at some random test rows, whose exact variances are solved for.
+//   Methods with the same evidence (Abilities::evidence_of) learn once: the second one has the
+//   hyperparameters and base points of the first, and its seconds of learning.
 //   Cost: the sum of the fits. With `learn=once` hyperparameters are those of the exact fit, so
 //   that distances are those of the approximation alone; with `learn=each` every method learns its
 //   own, as it would in use, and distances are from the exact fit with its own.
@@ -67,6 +69,8 @@ struct ApproximationRun {
   std::string skipped;        // why it was not run, as a sentence; the rest is then empty
   Index base_points = 0, blocks = 0;
   double fit_seconds = 0, predict_seconds = 0;
+  std::string learned_with;  // the method of the same evidence that learned for this one; or empty
+  bool given = false;        // the exact fit of an earlier run: it was not fitted here
   double planned_bytes = 0;
   std::optional<double> peak_bytes;  // of the process during the run, data included
   models::LikelihoodValue likelihood;
@@ -95,11 +99,12 @@ void check(const ApproximationsOptions& options, const models::FitOptions& fit);
 
 /// `fit` has the model, how it is learned, base and blocks; its approximation and rank are set
 /// here. When the progress callback says stop, what is done so far is returned and `interrupted` is
-/// set.
+/// set. `exact`: the exact model of the same rows, in place of fitting it; or null.
 ApproximationsResult compare_approximations(const data::Dataset& train, const TestRows& test,
                                             const models::FitOptions& fit,
                                             const ApproximationsOptions& options,
-                                            const ProgressCallback& progress = {});
+                                            const ProgressCallback& progress = {},
+                                            const models::KernelMachine* exact = nullptr);
 
 }  // namespace mercer::studies
 MERCER_API_END

@@ -1,5 +1,6 @@
 """Approximations from outside: --method NAME, base points, learning, files, plans, comparisons."""
 
+import json
 import math
 import xml.etree.ElementTree
 
@@ -100,6 +101,16 @@ class SparseTest(CliCase):
                              self.mercer("predict", "a.mcr", "t.csv", "-o", "-").stdout)
         self.refused(2, *words[:-1], 1, "-m", "d.mcr", "--checkpoint", "c.chk", saying="other options")
 
+    def test_bcm_says_what_it_adds_where_points_are_asked_for_twice(self):
+        self.data()
+        header, *rows = (self.folder / "t.csv").read_text().splitlines()
+        self.write("twice.csv", "\n".join([header, rows[0], rows[0], rows[1]]) + "\n")
+        self.json("fit", "d.csv", *FIXED, "--method", "bcm", "-m", "m.mcr")
+        self.assertEqual(self.json("predict", "m.mcr", "t.csv")["jitter"], 0)
+        twice = self.mercer("predict", "m.mcr", "twice.csv", "--json")
+        self.assertGreater(json.loads(twice.stdout)["jitter"], 0)
+        self.assertIn("added to its diagonal", twice.stderr)
+
     def test_base_points_of_a_file(self):
         self.data()
         header, *rows = (self.folder / "t.csv").read_text().splitlines()
@@ -192,6 +203,21 @@ class SparseTest(CliCase):
                          "--test-fraction", "0.25", "--restarts", 0)
         self.assertEqual(once["test_rows"], 25)
         self.assertIsNotNone(once["runs"][1]["distance"])
+
+    def test_compare_with_an_exact_model_of_a_file(self):
+        self.data(100)
+        self.json("fit", "d.csv", *FIXED, "-m", "exact.mcr")
+        words = ("compare", "d.csv", *FIXED, "--methods", "exact,vfe", "--ranks", "5", "--test", "t.csv", "--check-rows", 8)
+        own, given = self.json(*words), self.json(*words, "--exact", "exact.mcr")
+        self.assertIsNone(given["runs"][0]["fit_seconds"])
+        self.assertEqual(given["runs"][1]["distance"], own["runs"][1]["distance"])
+        self.assertIn("exact", self.mercer(*words, "--exact", "exact.mcr", "--csv", "runs.csv").stdout)
+        self.assertEqual(rows_of((self.folder / "runs.csv").read_text())[0]["fit_seconds"], "")
+        self.refused(2, "compare", "d.csv", "--methods", "exact,vfe", "--exact", "exact.mcr", saying="--test")
+        self.refused(2, "compare", "t.csv", "--methods", "exact,vfe", "--test", "d.csv", "--exact", "exact.mcr",
+                     saying="not learned from the rows")
+        self.json("fit", "d.csv", *FIXED, "--method", "vfe", "-m", "vfe.mcr")
+        self.refused(2, *words, "--exact", "vfe.mcr", saying="no exact posterior")
 
     def test_comparisons_that_are_refused(self):
         self.data(40)

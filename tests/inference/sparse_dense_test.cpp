@@ -203,6 +203,8 @@ TEST(BayesianCommittee, TakesPointsThatAreAskedForTwice) {
   at.conservativeResize(13, 2);
   at.bottomRows(3) = Matrix(at.topRows(3));
   const auto twice = testing::moments_at(problem, *posterior.sparse, at);
+  EXPECT_EQ(once.jitter, 0);
+  EXPECT_GT(twice.jitter, 0);
   EXPECT_LE((twice.mean.topRows(10) - once.mean).cwiseAbs().maxCoeff(), 1e-6);
   EXPECT_LE((twice.mean.bottomRows(3) - once.mean.topRows(3)).cwiseAbs().maxCoeff(), 1e-6);
   EXPECT_LE((twice.variance.bottomRows(3) - once.variance.topRows(3)).cwiseAbs().maxCoeff(), 1e-6);

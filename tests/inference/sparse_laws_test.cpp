@@ -50,6 +50,24 @@ TEST_P(SparseLaw, AllPointsAsBasePointsGiveTheExactProcess) {
     }
 }
 
+// What learning follows is the same, so that one of them learns for both.
+TEST_P(SparseLaw, TheEvidenceOfAnotherMethodIsItsOwn) {
+  const auto& can = methods().find(GetParam()).abilities;
+  if (can.evidence_of.empty()) return;
+  const auto& other = methods().find(std::string(can.evidence_of));
+  EXPECT_TRUE(other.abilities.evidence_of.empty());
+  const auto rows = testing::sparse_rows(60, 2, Rows::row_noise);
+  const auto problem = testing::sparse_problem("rbf", 2, MeanKind::constant, 0.7);
+  SparseSetup setup;
+  if (can.blocks) setup.blocks = 4;
+  if (other.abilities.base) setup.points = rows.x.topRows(15);
+  const auto mine = make(GetParam(), problem, {.rows = rows, .sparse = setup});
+  const auto theirs = make(other.name, problem, {.rows = rows, .sparse = setup});
+  const auto a = mine->evaluate(problem, {}), b = theirs->evaluate(problem, {});
+  EXPECT_EQ(a.value, b.value);
+  EXPECT_EQ(a.gradient, b.gradient);
+}
+
 // At the base points themselves q** = k**, and the mean of rra is that of srm.
 TEST(SparseFamily, RraAndSrmAgreeAtTheBasePoints) {
   const auto rows = testing::sparse_rows(80);

@@ -77,6 +77,52 @@ TEST(CompareApproximations, HyperparametersOfTheExactFitForAll) {
   EXPECT_LT(*result.runs[1].mean_max, 1e-5);
 }
 
+// The second method of an evidence is what it would have been on its own: same hyperparameters and
+// base points. Blocks may be others, so only methods without any are compared.
+TEST(CompareApproximations, MethodsOfOneEvidenceLearnOnce) {
+  const auto data = smooth(80, 1), test = smooth(25, 2);
+  auto fit = fit_options();
+  fit.train.train = "auto";
+  fit.train.restarts = 0;
+  ApproximationsOptions options;
+  options.methods = {"srm", "vfe", "dtc", "bcm", "rbcm"};
+  options.ranks = {5, 12};
+  const auto together = compare_approximations(data, rows_of(test), fit, options);
+  ASSERT_EQ(together.runs.size(), 9u);
+  for (const auto& run : together.runs) {
+    const bool second_committee = run.method == "rbcm" || (run.method == "bcm" && run.rank == 12);
+    EXPECT_EQ(run.learned_with, run.method == "dtc" ? "srm" : second_committee ? "bcm" : "");
+    EXPECT_GT(run.fit_seconds, 0);
+  }
+  options.methods = {"dtc"};
+  const auto alone = compare_approximations(data, rows_of(test), fit, options);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto& both = together.runs[4 + i];
+    ASSERT_EQ(both.method, "dtc");
+    EXPECT_NEAR(both.scores.numbers->rmse, alone.runs[i].scores.numbers->rmse, 1e-9);
+    EXPECT_NEAR(both.scores.numbers->nll, alone.runs[i].scores.numbers->nll, 1e-7);
+    EXPECT_NEAR(both.likelihood.value, alone.runs[i].likelihood.value, 1e-6);
+  }
+}
+
+TEST(CompareApproximations, TakesAnExactModelThatIsGiven) {
+  const auto data = smooth(60, 1), test = smooth(15, 2);
+  const auto fit = fit_options();
+  ApproximationsOptions options;
+  options.methods = {"exact", "vfe"};
+  options.ranks = {8};
+  options.check_rows = 5;
+  const auto exact = models::fit(data, fit).model;
+  const auto own = compare_approximations(data, rows_of(test), fit, options);
+  const auto given = compare_approximations(data, rows_of(test), fit, options, {}, &exact);
+  EXPECT_FALSE(own.runs[0].given);
+  EXPECT_TRUE(given.runs[0].given);
+  EXPECT_EQ(given.runs[0].fit_seconds, 0);
+  ASSERT_TRUE(given.runs[1].mean_rms && given.runs[1].check);
+  EXPECT_EQ(*given.runs[1].mean_rms, *own.runs[1].mean_rms);
+  EXPECT_EQ(given.runs[1].check->kl, own.runs[1].check->kl);
+}
+
 TEST(CompareApproximations, WhatCannotBeRunSaysWhy) {
   const auto data = smooth(30, 1), test = smooth(5, 2);
   ApproximationsOptions options;

@@ -62,6 +62,7 @@ class BcmQuery final : public SparseQuery {
   template <class Told>
   void predict(const QueryBlock& rows, Index first, Moments& out, const Told& told) const {
     const BaseFactor base(problem_.kernel, rows.x);
+    out.jitter = std::max(out.jitter, base.jitter());
     SparseSums sums(problem_, base, {.lambda = Unexplained::blocks});
     for (Index b = 0; b < posterior_.blocks.count(); ++b) {
       sums.add_block(stored_block(problem_, posterior_, b));
@@ -128,6 +129,7 @@ InferenceInfo bcm_info() {
           .abilities = {.evidence = EvidenceBy::factorisation,
                         .approximate = true,
                         .kind = EvidenceKind::approximate,
+                        .evidence_of = rbcm_info().name,
                         .base = true,
                         .blocks = true},
           .refusal = sparse_needs_gaussian_noise,

@@ -18,6 +18,7 @@ InferenceInfo dtc_info() {
           .abilities = {.evidence = EvidenceBy::factorisation,
                         .approximate = true,
                         .kind = EvidenceKind::approximate,
+                        .evidence_of = srm_info().name,
                         .base = true,
                         .streams = true},
           .refusal = sparse_needs_gaussian_noise,

@@ -37,6 +37,7 @@ InferenceInfo rra_info() {
           .abilities = {.evidence = EvidenceBy::factorisation,
                         .approximate = true,
                         .kind = EvidenceKind::approximate,
+                        .evidence_of = srm_info().name,
                         .base = true},
           .refusal = sparse_needs_gaussian_noise,
           .takes_solver = is_cholesky,
