@@ -1,13 +1,11 @@
 """Approximations beside the exact process: approximations.py MERCER DATA RESULTS [--rank M] [--check-rows R] [DATA SET | METHOD]...
 
-Small sets go through `mercer compare`, large ones through one process per fit, evaluation and prediction. A method that is
-measured replaces its line in approximations.csv; the others stay.
+All go through `mercer compare`; of large sets the exact model is fitted once and kept, and the methods go in groups that learn
+together. A method that is measured replaces its line in approximations.csv; the others stay.
 """
 
-import csv
 import math
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -18,11 +16,11 @@ from study import call, read_records, write_records  # noqa: E402
 COMPARED = ["house_16H", "protein"]
 LARGE = ["hflights"]
 METHODS = ["exact", "subset", "srm", "dtc", "rra", "fitc", "pitc", "pic", "vfe", "bcm", "rbcm"]
-WITHOUT_BASE = {"rbcm"}  # takes no --rank
+SLOW = ("bcm", "rbcm", "pitc", "pic")  # those with blocks
 KERNEL = ("--kernel", "matern32")
 MEMORY = "4G"
 FIELDS = ["data", "method", "rank", "n_train", "n_test", "fit_seconds", "predict_seconds", "peak_mib", "rmse", "srmse", "nll", "coverage90",
-          "mean_rms", "mean_max", "checked_rows", "sd_rms", "kl", "evidence", "kind", "evaluations"]
+          "mean_rms", "mean_max", "checked_rows", "sd_rms", "kl", "evidence", "kind", "learned_with"]
 
 
 class Store:
@@ -31,6 +29,10 @@ class Store:
     def __init__(self, folder):
         self.path = os.path.join(folder, "approximations.csv")
         self.records = {(r["data"], r["method"]): r for r in read_records(self.path)}
+
+    def fit_seconds(self, data, method):
+        """Of an earlier run; None where there was none."""
+        return self.records.get((data, method), {}).get("fit_seconds") or None
 
     def put(self, record):
         self.records[record["data"], record["method"]] = {k: record.get(k) for k in FIELDS}
@@ -43,11 +45,12 @@ class Store:
 def run_of_compare(name, report, run):
     scores, distance = run["scores"], run["distance"] or {}
     return {"data": name, "method": run["method"], "rank": run["rank"], "n_train": report["n"], "n_test": report["test_rows"],
-            "fit_seconds": run["fit_seconds"], "predict_seconds": run["predict_seconds"], "peak_mib": run["peak_rss_bytes"] / 2**20,
+            "fit_seconds": run["fit_seconds"], "predict_seconds": run["predict_seconds"],
+            "peak_mib": run["peak_rss_bytes"] / 2**20 if run["peak_rss_bytes"] else None,
             "rmse": scores["rmse"], "srmse": math.sqrt(scores["smse"]), "nll": scores["nll"], "coverage90": scores["coverage90"],
             "mean_rms": distance.get("mean_rms"), "mean_max": distance.get("mean_max"), "checked_rows": distance.get("checked_rows"),
             "sd_rms": distance.get("sd_rms"), "kl": distance.get("kl"), "evidence": run["log_marginal_likelihood"],
-            "kind": run["evidence_kind"], "evaluations": run.get("approximate_evaluations")}
+            "kind": run["evidence_kind"], "learned_with": run["learned_with"]}
 
 
 def compare(mercer, data, name, methods, options, store):
@@ -62,82 +65,37 @@ def compare(mercer, data, name, methods, options, store):
             print(f"{name} {run['method']}: not measured: {run.get('skipped')}")
 
 
-def column(path, name):
-    with open(path, newline="") as file:
-        return [float(row[name]) for row in csv.DictReader(file)]
+def exact_model(mercer, train, folder):
+    """The exact model of a large set, fitted once: the file that MERCER_EXACT_MODEL names, or one of this run; and its seconds."""
+    model = os.environ.get("MERCER_EXACT_MODEL") or os.path.join(folder, "exact.mcr")
+    if os.path.exists(model):
+        return model, None
+    return model, call(mercer, "fit", train, *KERNEL, "--memory", MEMORY, "-m", model)["seconds"]["total"]
 
 
-class Large:
-    """A data set that is too large for a comparison in one process: a tenth is held out, models are files."""
+def compare_large(mercer, data, name, methods, options, store):
+    """The same with the exact model of a file, under a limit of memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        train, test = os.path.join(folder, "train.csv"), os.path.join(folder, "test.csv")
+        call(mercer, "split", os.path.join(data, name + ".csv.gz"), "--test-fraction", 0.1, "--seed", 0, "--train-out", train, "--test-out", test)
+        model, seconds = exact_model(mercer, train, folder)
+        for group in groups_of(methods):
+            report = call(mercer, "compare", train, *KERNEL, "--methods", ",".join(["exact", *group]), "--ranks", options["rank"],
+                          "--test", test, "--check-rows", options["check_rows"], "--exact", model, "--memory", MEMORY)
+            for run in report["runs"]:
+                if run["method"] == "exact":
+                    run["fit_seconds"] = seconds or store.fit_seconds(name, "exact")
+                if not run.get("scores"):
+                    print(f"{name} {run['method']}: not measured: {run.get('skipped')}")
+                elif run["method"] in (*group, "exact"):
+                    store.put(run_of_compare(name, report, run))
 
-    def __init__(self, mercer, data, name, options, folder):
-        self.mercer, self.name, self.options, self.folder = mercer, name, options, folder
-        self.train, self.test, self.some = (os.path.join(folder, f) for f in ("train.csv", "test.csv", "some.csv"))
-        subprocess.run([mercer, "split", os.path.join(data, name + ".csv.gz"), "--test-fraction", "0.1", "--seed", "0", "--quiet",
-                        "--train-out", self.train, "--test-out", self.test], check=True, stdout=subprocess.DEVNULL)
-        with open(self.test) as file:
-            lines = file.readlines()
-        # Rows of a split are in their old order: evenly spaced ones are of all parts of the file.
-        count = min(options["check_rows"], len(lines) - 1)
-        step = (len(lines) - 1) / max(count, 1)
-        with open(self.some, "w") as file:
-            file.writelines([lines[0], *(lines[1 + int(i * step)] for i in range(count))])
-        self.n_test, self.exact_model, self.exact = len(lines) - 1, None, None
 
-    def fit(self, method, model):
-        words = [] if method == "exact" else ["--method", method]
-        if method not in ("exact", *WITHOUT_BASE):
-            words += ["--rank", self.options["rank"]]
-        return call(self.mercer, "fit", self.train, *KERNEL, *words, "--memory", MEMORY, "-m", model, "--keep-unconverged")
-
-    def predict(self, model, rows, *words):
-        """Means, and standard deviations of f and of y."""
-        out = os.path.join(self.folder, "predicted.csv")
-        call(self.mercer, "predict", model, rows, "-o", out, "--memory", MEMORY, *words)
-        names = ["mean"] if "none" in words else ["mean", "sd_latent", "sd_obs"]
-        return [column(out, name) for name in names]
-
-    def need_exact(self):
-        """The exact model: the file that MERCER_EXACT_MODEL names, or one that is fitted now, and kept there if it names one."""
-        if self.exact is not None:
-            return None
-        self.exact_model = os.environ.get("MERCER_EXACT_MODEL") or os.path.join(self.folder, "exact.mcr")
-        fitted = None
-        if not os.path.exists(self.exact_model):
-            fitted = self.fit("exact", self.exact_model)
-        means = self.predict(self.exact_model, self.test, "--variance", "none")
-        self.exact = [*means, *self.predict(self.exact_model, self.some, "--variance", "exact")]
-        return fitted
-
-    def distance(self, model):
-        """As `mercer compare` has it: means on all test rows; standard deviations of f, and KL(exact, approximate) of y, on some."""
-        means, some, latent, observed = self.exact
-        mine = self.predict(model, self.test)[0]
-        at_some, own_latent, own_observed = self.predict(model, self.some)
-        apart = [abs(a - b) for a, b in zip(mine, means)]
-        spread = [(a - b) ** 2 for a, b in zip(own_latent, latent)]
-        kl = [math.log(s / e) + (e * e + (m - t) ** 2) / (2 * s * s) - 0.5 for t, e, m, s in zip(some, observed, at_some, own_observed)]
-        return {"mean_rms": math.sqrt(sum(a * a for a in apart) / len(apart)), "mean_max": max(apart), "checked_rows": len(some),
-                "sd_rms": math.sqrt(sum(spread) / len(spread)), "kl": sum(kl) / len(kl)}
-
-    def measure(self, method):
-        fitted = self.need_exact()
-        model = self.exact_model if method == "exact" else os.path.join(self.folder, method + ".mcr")
-        if method != "exact":
-            fitted = self.fit(method, model)
-        fitted = fitted or {}
-        scores = call(self.mercer, "evaluate", model, self.test, "--memory", MEMORY)
-        likelihood = fitted.get("log_marginal_likelihood") or {}
-        peak = max(fitted.get("peak_rss_bytes", 0), scores["peak_rss_bytes"]) / 2**20
-        record = {"data": self.name, "method": method, "rank": None if method in ("exact", *WITHOUT_BASE) else self.options["rank"],
-                  "n_train": fitted.get("n"), "n_test": self.n_test, "fit_seconds": (fitted.get("seconds") or {}).get("total"),
-                  "predict_seconds": scores["seconds"], "peak_mib": peak, "rmse": scores["rmse"], "srmse": math.sqrt(scores["smse"]),
-                  "nll": scores["nll"], "coverage90": scores["coverage90"], "evidence": likelihood.get("value"),
-                  "kind": likelihood.get("kind"), "evaluations": fitted.get("approximate_evaluations")}
-        if method != "exact":
-            record.update(self.distance(model))
-            os.remove(model)
-        return record
+def groups_of(methods):
+    """Two processes: the exact predictions are made in each, and what one has measured is kept when the other fails."""
+    quick = [m for m in methods if m not in ("exact", *SLOW)]
+    slow = [m for m in methods if m in SLOW]
+    return [g for g in (quick, slow) if g] or [[]]
 
 
 def number(value, text):
@@ -195,10 +153,7 @@ def main():
         if name in COMPARED:
             compare(mercer, data, name, methods, options, store)
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            large = Large(mercer, data, name, options, folder)
-            for method in methods:
-                store.put(large.measure(method))
+        compare_large(mercer, data, name, methods, options, store)
     write_tables(results, store)
     draw(results, store)
 
