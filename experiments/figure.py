@@ -62,7 +62,7 @@ class _Axis:
         if not self.log:
             return [(self.place(v), f"{v:g}") for v in ticks(self.low, self.high)]
         decades = range(math.ceil(self.low), math.floor(self.high) + 1)
-        step = max(1, len(decades) // 6)
+        step = max(1, math.ceil(len(decades) / 6))
         if len(decades) >= 2:
             return [(self.place(10.0**e), f"1e{e}" if abs(e) > 3 else f"{10.0**e:g}") for e in decades[::step]]
         return [(self.start + (v - self.low) / (self.high - self.low) * (self.end - self.start), f"{10**v:.3g}")
