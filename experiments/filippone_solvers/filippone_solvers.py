@@ -1,8 +1,8 @@
 """Solvers on concrete at parameters from the priors: filippone_solvers.py MERCER DATA FOLDER RESULTS [smoke] [systems|solvers|ulisse|tables]...
 
-A system is H = v exp(-|x - x'|^2 / (2 l^2)) + s2 I on the standardised rows, with v, l and s2 from gamma(2,2). Right-hand sides are y
-and four probes of +-1. What is compared with comes from SciPy's dense algebra. The gradient of the log evidence by log v, log l and
-log s2 is
+A system is H = v exp(-|x - x'|^2 / (2 l^2)) + s2 I on the standardised rows, with v, l and s2 from gamma(2,2); the last ones have a
+thousandth of that noise, where condition numbers are larger. Right-hand sides are y and four probes of +-1. What is compared with comes
+from SciPy's dense algebra. The gradient of the log evidence by log v, log l and log s2 is
     1/2 a'dH a - 1/2 mean over probes of z'dH H^-1 z,   a = H^-1 y,
 and its error is that of the solves alone: the difference from the same formula with dense solutions and the same probes.
 """
@@ -22,12 +22,14 @@ from study import call, read_records, read_table, write_records, write_table  # 
 
 SHAPE, RATE, TOLERANCE, MOST_ITERATIONS = 2, 2, 1e-6, 20000
 # `longer` is added to the lengthscales: a few rows are not correlated otherwise.
-SIZES = {"systems": 50, "ulisse_systems": 8, "replicates": 20, "rows": None, "probes": 4, "rules": None, "longer": 0}
-SMOKE = {"systems": 2, "ulisse_systems": 1, "replicates": 2, "rows": 60, "probes": 1, "rules": 4, "longer": 2}
+SIZES = {"prior": 50, "low noise": 20, "ulisse": 5, "replicates": 20, "rows": None, "probes": 4, "rules": None, "longer": 0}
+SMOKE = {"prior": 1, "low noise": 1, "ulisse": 1, "replicates": 2, "rows": 60, "probes": 1, "rules": 4, "longer": 2}
+GROUPS, LOW_NOISE = ("prior", "low noise"), 1e-3  # `ulisse`: so many systems of each group
 PLAIN = ("--solver", "cg", "--preconditioner", "none")
 # Column: words, and the operator that it needs.
 SOLVERS = {"cg double": ((*PLAIN, "--precision", "double"), "tiled"),
            "cg float": ((*PLAIN, "--precision", "single"), "tiled"),
+           "cg float, 1e-4": ((*PLAIN, "--precision", "single", "--tolerance", 1e-4), "tiled"),
            "cg kd-tree": ((*PLAIN, "--precision", "double", "--operator", "kd-tree"), "kd-tree"),
            "cg anchors": ((*PLAIN, "--precision", "double", "--operator", "anchors"), "anchors"),
            "fcg regularized": (("--solver", "fcg", "--preconditioner", "regularized", "--precision", "double"), "tiled"),
@@ -43,10 +45,10 @@ for EARLY in (0.01, 0.1):
     for BETA in (0.1, 0.02):
         for RULE in ("conditional", "geometric"):
             ULISSE[f"{RULE} {BETA}, from {EARLY}"] = ("--continuation", RULE, "--beta", BETA, "--early-tolerance", EARLY, "--precision", "double")
-FIELDS = {"systems": ["system", "signal_variance", "lengthscale", "noise_variance", "condition", "gradient_norm", "probe_error"],
+FIELDS = {"systems": ["system", "group", "signal_variance", "lengthscale", "noise_variance", "condition", "gradient_norm", "probe_error"],
           "solvers": ["system", "solver", "iterations", "inner_iterations", "residual", "stop", "error", "gradient_error", "missing"],
-          "ulisse": ["system", "rule", "replicates", "iterations", "extra_iterations", "expected_extra", "energy_variance", "heavy_tail", "sd", "bias",
-                     "bias_errors", "rounding", "gradient_sd", "gradient_bias"]}
+          "ulisse": ["system", "rule", "replicates", "missing", "iterations", "extra_iterations", "expected_extra", "energy_variance", "heavy_tail",
+                     "sd", "bias", "bias_errors", "rounding", "gradient_sd", "gradient_bias"]}
 
 
 class System:
@@ -92,7 +94,9 @@ class Study:
         rng = np.random.default_rng(1)
         self.x = table[:, :-1]
         self.sides = np.column_stack([table[:, -1], rng.choice([-1.0, 1.0], (len(table), sizes["probes"]))])
-        self.drawn = rng.gamma(SHAPE, 1 / RATE, (sizes["systems"], 3))
+        self.count = sizes["prior"] + sizes["low noise"]
+        self.drawn = rng.gamma(SHAPE, 1 / RATE, (self.count, 3))
+        self.drawn[sizes["prior"] :, 2] *= LOW_NOISE
         self.drawn[:, 1] += sizes["longer"]
         self.num_sides = sizes["probes"] + 1
         for i in range(self.num_sides):
@@ -103,6 +107,9 @@ class Study:
 
     def path(self, name):
         return os.path.join(self.folder, name)
+
+    def group(self, number):
+        return GROUPS[int(number) >= self.sizes["prior"]]
 
     def system(self, number):
         return System(self.x, self.sides, self.drawn[number])
@@ -121,8 +128,10 @@ class Study:
         if os.path.exists(out):
             os.remove(out)
         v, l, s2 = system.parameters
+        if "--tolerance" not in words:
+            words = ("--tolerance", TOLERANCE, *words)
         record = call(self.mercer, "solve", self.path(f"side{side}.csv"), "--target", "b", "--no-standardize", "--kernel", "rbf:iso",
-                      "--lengthscale", repr(l), "--signal-variance", repr(v), "--noise", repr(s2), "--tolerance", TOLERANCE, "--accuracy", 0,
+                      "--lengthscale", repr(l), "--signal-variance", repr(v), "--noise", repr(s2), "--accuracy", 0,
                       "--max-iterations", MOST_ITERATIONS, "-o", out, *words)
         if not os.path.exists(out):
             return record, None
@@ -130,17 +139,18 @@ class Study:
             return record, np.array([float(r["a"]) for r in csv.DictReader(line for line in file if not line.startswith("#"))])
 
     def measure_systems(self):
-        for number in range(self.sizes["systems"]):
+        for number in range(self.count):
             if self.has("systems", system=number):
                 continue
             system = self.system(number)
             exact = system.exact_gradient()
-            self.put("systems", {"system": number, **dict(zip(FIELDS["systems"][1:4], system.parameters)), "condition": system.condition,
+            drawn = dict(zip(FIELDS["systems"][2:5], system.parameters))
+            self.put("systems", {"system": number, "group": self.group(number), **drawn, "condition": system.condition,
                                  "gradient_norm": np.linalg.norm(exact),
                                  "probe_error": np.linalg.norm(system.gradient - exact) / np.linalg.norm(exact)})
 
     def measure_solvers(self):
-        for number in range(self.sizes["systems"]):
+        for number in range(self.count):
             todo = [n for n, (_, operator) in SOLVERS.items() if operator in self.operators and not self.has("solvers", system=number, solver=n)]
             system = self.system(number) if todo else None
             for name in todo:
@@ -157,26 +167,35 @@ class Study:
                 self.put("solvers", line)
 
     def replicate(self, system, words, seed):
-        """One random solution for every side, and a second one for y."""
+        """Records and one random solution for every side, and a second one for y; no solutions where one was not written."""
         runs = [self.solve(system, side, ("--solver", "ulisse", "--preconditioner", "none", *words, "--seed", 10 * seed + k))
                 for k, side in enumerate([*range(self.num_sides), 0])]
-        return [r for r, _ in runs], np.column_stack([s for _, s in runs])
+        missing = any(s is None for _, s in runs)
+        return [r for r, _ in runs], None if missing else np.column_stack([s for _, s in runs])
 
     def measure_ulisse(self):
         count = self.sizes["replicates"]
-        for number in range(min(self.sizes["ulisse_systems"], self.sizes["systems"])):
+        first = self.sizes["prior"]
+        for number in (*range(self.sizes["ulisse"]), *range(first, first + self.sizes["ulisse"])):
             todo = [rule for rule in list(ULISSE)[: self.sizes["rules"]] if not self.has("ulisse", system=number, rule=rule)]
             system, means = self.system(number) if todo else None, {}
             for rule in todo:
                 records, solutions, gradients = [], [], []
                 for seed in range(count):
                     of_sides, x = self.replicate(system, ULISSE[rule], seed)
+                    if x is None:
+                        continue
                     records += [of_sides[0], of_sides[-1]]
                     solutions += [x[:, 0], x[:, -1]]
                     gradients.append(system.gradient_by(x[:, :-1], x[:, -1]))
-                line = {"system": number, "rule": rule, "replicates": 2 * count, **ulisse_line(system, records, solutions, gradients)}
-                means[rule] = np.mean(solutions, axis=0)
-                if rule == IN_FLOAT and IN_DOUBLE in means:
+                line = {"system": number, "rule": rule, "replicates": len(solutions), "missing": count - len(gradients)}
+                if len(gradients) < 2:
+                    self.put("ulisse", line)
+                    continue
+                line |= ulisse_line(system, records, solutions, gradients)
+                if line["missing"] == 0:  # else the two are not of the same random numbers
+                    means[rule] = np.mean(solutions, axis=0)
+                if rule == IN_FLOAT and {IN_FLOAT, IN_DOUBLE} <= means.keys():
                     line["rounding"] = np.linalg.norm(means[rule] - means[IN_DOUBLE]) / np.linalg.norm(system.solutions[:, 0])
                 self.put("ulisse", line)
 
@@ -210,39 +229,52 @@ def middle(values, form):
 
 
 def write_tables(study):
-    records = study.records
     with open(os.path.join(study.results, "tables.md"), "w") as file:
-        if records["systems"]:
-            condition, left = (numbers(records["systems"], key) for key in ("condition", "probe_error"))
-            file.write(f"Condition number of {len(condition)} systems: {middle(condition, '.3g')}; relative error of the gradient that "
-                       f"{study.num_sides - 1} probes leave: {middle(left, '.2g')}. Medians, and least and largest values in brackets, here and below.\n\n")
-        file.write(f"Solves to a relative residual of {TOLERANCE:g}. Errors are relative, against dense solutions; not reached: solves whose tolerance was not "
-                   "reached, which have no error because the program writes no solution then.\n\n"
-                   "| solver | systems | iterations | inner iterations | residual | error of the solution | error of the gradient | not reached |\n"
-                   "|---|---:|---:|---:|---:|---:|---:|---:|\n")
-        for name, (_, operator) in SOLVERS.items():
-            some = [r for r in records["solvers"] if r["solver"] == name]
-            if operator not in study.operators:
-                file.write(f"| {name} | - | - | - | - | - | - | - |\n")
-                continue
-            file.write(f"| {name} | {len(some)} | {middle(numbers(some, 'iterations'), '.0f')} | {middle(numbers(some, 'inner_iterations'), '.0f')} "
-                       f"| {middle(numbers(some, 'residual'), '.1e')} | {middle(numbers(some, 'error'), '.1e')} "
-                       f"| {middle(numbers(some, 'gradient_error'), '.1e')} | {sum(int(r['missing']) for r in some)} |\n")
-        without = [name for name, (_, operator) in SOLVERS.items() if operator not in study.operators]
-        if without:
-            file.write(f"\nNot measured, because this program has no such products: {', '.join(without)}.\n")
-        file.write("\nULISSE without a preconditioner: sd and bias of the solution and of the gradient, relative. Where there is no bias, that of "
-                   "the mean of the replicates is about 1 of its own errors; more where long runs are so rare that the replicates have none. Rounding: "
-                   "the mean in float minus that in double with the same random numbers.\n\n"
-                   "| rule | systems | iterations | extra | sd | bias | bias in its errors | rounding | sd of the gradient | its bias | heavy tails |\n"
-                   "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
-        for rule in ULISSE:
-            some = [r for r in records["ulisse"] if r["rule"] == rule]
-            forms = {"iterations": ".0f", "extra_iterations": ".1f", "sd": ".2g", "bias": ".2g", "bias_errors": ".2f", "rounding": ".1g",
-                     "gradient_sd": ".2g", "gradient_bias": ".2g"}
-            cells = [middle(numbers(some, key), form) for key, form in forms.items()]
-            heavy = numbers(some, "heavy_tail")
-            file.write(f"| {rule} | {len(some)} | " + " | ".join(cells) + f" | {f'{100 * np.mean(heavy):.0f} %' if heavy else '-'} |\n")
+        file.write("Medians, and least and largest values in brackets. Errors are relative, against dense solutions. Not reached: solves whose "
+                   "tolerance was not reached, which have no error because the program writes no solution then.\n\n")
+        for group in GROUPS:
+            write_solvers(file, study, group)
+        file.write("ULISSE without a preconditioner: sd and bias of the solution and of the gradient. Where there is no bias, that of the mean of the "
+                   "replicates is about 1 of its own errors; more where long runs are so rare that the replicates have none. Rounding: the mean in float "
+                   "minus that in double with the same random numbers, whose noise it has where rounding changes the number of steps.\n\n")
+        for group in GROUPS:
+            write_ulisse(file, study, group)
+
+
+def write_solvers(file, study, group):
+    systems = [r for r in study.records["systems"] if r["group"] == group]
+    condition, left = (numbers(systems, key) for key in ("condition", "probe_error"))
+    file.write(f"## Solves, {group}\n\nCondition number of {len(systems)} systems: {middle(condition, '.3g')}; error of the "
+               f"gradient that {study.num_sides - 1} probes leave: {middle(left, '.2g')}. Solves to a relative residual of {TOLERANCE:g} "
+               "where no other is named.\n\n"
+               "| solver | systems | iterations | inner iterations | residual | error of the solution | error of the gradient | not reached |\n"
+               "|---|---:|---:|---:|---:|---:|---:|---:|\n")
+    for name, (_, operator) in SOLVERS.items():
+        if operator not in study.operators:
+            file.write(f"| {name} | - | - | - | - | - | - | - |\n")
+            continue
+        some = [r for r in study.records["solvers"] if r["solver"] == name and study.group(r["system"]) == group]
+        forms = {"iterations": ".0f", "inner_iterations": ".0f", "residual": ".1e", "error": ".1e", "gradient_error": ".1e"}
+        cells = [middle(numbers(some, key), form) for key, form in forms.items()]
+        file.write(f"| {name} | {len(some)} | {' | '.join(cells)} | {sum(int(r['missing']) for r in some)} |\n")
+    without = [name for name, (_, operator) in SOLVERS.items() if operator not in study.operators]
+    if without:
+        file.write(f"\nNot measured, because this program has no such products: {', '.join(without)}.\n")
+    file.write("\n")
+
+
+def write_ulisse(file, study, group):
+    file.write(f"## ULISSE, {group}\n\n| rule | systems | iterations | extra | sd | bias | bias in its errors | rounding | sd of the gradient | its bias "
+               "| heavy tails | not reached |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+    for rule in ULISSE:
+        some = [r for r in study.records["ulisse"] if r["rule"] == rule and study.group(r["system"]) == group]
+        forms = {"iterations": ".0f", "extra_iterations": ".1f", "sd": ".2g", "bias": ".2g", "bias_errors": ".2f", "rounding": ".1g", "gradient_sd": ".2g",
+                 "gradient_bias": ".2g"}
+        cells = [middle(numbers(some, key), form) for key, form in forms.items()]
+        heavy = numbers(some, "heavy_tail")
+        file.write(f"| {rule} | {len(some)} | {' | '.join(cells)} | {f'{100 * np.mean(heavy):.0f} %' if heavy else '-'} "
+                   f"| {sum(numbers(some, 'missing')):.0f} |\n")
+    file.write("\n")
 
 
 def draw(study):
@@ -260,12 +292,13 @@ def draw(study):
 
     heights, edges = np.histogram(np.log10(list(condition.values())) if condition else [], bins=8)
     bars = [(float((a + b) / 2), int(h)) for a, b, h in zip(edges, edges[1:], heights)] if condition else []
-    figure.write(os.path.join(study.results, "solvers.svg"), "Concrete, parameters from gamma(2,2): solvers against the condition number", [
-        figure.Panel("systems", "log10 of the condition number", "systems", [figure.Mark("bars", bars, colour="#666666", width=float(edges[1] - edges[0]))]),
+    figure.write(os.path.join(study.results, "solvers.svg"), "Concrete: solvers against the condition number", [
+        figure.Panel("systems", "log10 of the condition number", "systems",
+                     [figure.Mark("bars", bars, colour="#666666", width=float(edges[1] - edges[0]))]),
         panel("iterations", "iterations", "solvers", "solver", SOLVERS, "iterations"),
         panel("error of the solution", "relative error", "solvers", "solver", SOLVERS, "error"),
         panel("error of the gradient by solves", "relative error", "solvers", "solver", SOLVERS, "gradient_error")])
-    figure.write(os.path.join(study.results, "ulisse.svg"), "Concrete, parameters from gamma(2,2): ULISSE", [
+    figure.write(os.path.join(study.results, "ulisse.svg"), "Concrete: ULISSE against the condition number", [
         panel("iterations", "iterations", "ulisse", "rule", ULISSE, "iterations"),
         panel("sd of the solution", "relative sd", "ulisse", "rule", ULISSE, "sd"),
         panel("bias of the mean of the replicates", "relative bias", "ulisse", "rule", ULISSE, "bias"),

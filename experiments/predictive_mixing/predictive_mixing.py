@@ -124,8 +124,9 @@ def main():
         for split in range(first, last + 1):
             measure(mercer, data, folder, scores, name, split, smoke)
             write_tables(scores, results)
-    write_tables(scores, results)
-    draw(scores, results)
+    if scores.records:
+        write_tables(scores, results)
+        draw(scores, results)
 
 
 if __name__ == "__main__":
