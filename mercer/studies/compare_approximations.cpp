@@ -196,6 +196,7 @@ class ApproximationsStudy {
     } else if (const auto* known = learned_before(run)) {
       if (evidence_rank(run)) {
         options.approximation.points = known->model.sparse->base;
+        known->model.scaling.unscale_inputs(options.approximation.points);
         options.method.preconditioning.rank.reset();
       }
       run.learned_with = known->method;
