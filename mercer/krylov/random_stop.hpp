@@ -31,6 +31,9 @@ struct RandomStopOptions {
   /// Draws begin when |b - A x| <= early_tolerance |b|. At or below the final tolerance there are
   /// none: the solver is then conjugate gradients.
   double early_tolerance = 1e-2;
+  /// The first so many columns never stop by a draw, but at the final tolerance: right-hand sides
+  /// whose solutions enter a formula that is not linear in them.
+  int whole_columns = 0;
   Continuation continuation = Continuation::residual;
   double beta = 0.1;  // of the rules that have one
   std::uint64_t seed = 0;
@@ -46,6 +49,7 @@ struct RandomStopOptions {
 template <class Visitor>
 void visit_fields(RandomStopOptions& o, Visitor&& field) {
   field("early_tolerance", o.early_tolerance, BelowOne{});
+  field("whole_columns", o.whole_columns, NonNegative{});
   field("beta", o.beta, Positive{});
   field("random_stop_seed", o.seed, Any{});
   field("first_stream", o.first_stream, Any{});

@@ -68,6 +68,9 @@ struct SolverContext {
   Matrix* residual = nullptr;
   /// When not null it is offered the solutions of the first column on the way.
   Trail* trail = nullptr;
+  /// Unbiased solvers: when not null it becomes the last iterate of the run itself, whose residual
+  /// is below that of a solution by chance. It is the better first guess of the next solve.
+  Matrix* last_iterate = nullptr;
 };
 
 /// The coefficients of one column's conjugate gradients: x += alpha p, p = z + beta p. beta[k]

@@ -73,7 +73,7 @@ bool UnbiasedGradients::ended(Index slot) {
   const Column& c = at(slot);
   Draw& d = of(c.id);
   const double early = rule_.early_tolerance * c.norm_b;
-  if (!(early > c.target)) return false;  // nothing is left to draw
+  if (!(early > c.target) || c.id < rule_.whole_columns) return false;  // there is no draw
   d.last = c.residual();
   if (c.iterations == 0) d.start = d.last;
   auto& report = d.report;
@@ -175,11 +175,13 @@ void UnbiasedGradients::measure_variances() {
 
 void UnbiasedGradients::finish() {
   if (second_ != nullptr) second_->resize(n_, t_);
+  if (context_.last_iterate != nullptr) context_.last_iterate->resize(n_, t_);
   for (Index slot = 0; slot < t_; ++slot) {
     Column& c = at(slot);
     Draw& d = of(c.id);
     auto x = x_.col(c.id);
     if (second_ != nullptr) second_->col(c.id) = (x + excess_[1].col(c.id)) / c.scale;
+    if (context_.last_iterate != nullptr) context_.last_iterate->col(c.id) = x / c.scale;
     auto& stop = result_.column_stops[static_cast<std::size_t>(c.id)];
     if (d.report.early_iterations) look_ahead(c, stop != StopReason::random_stop, d);
     if (d.report.extra_iterations == 0) continue;

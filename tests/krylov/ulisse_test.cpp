@@ -375,6 +375,46 @@ TEST(Ulisse, LowPrecisionProductsLeadToTheSameMean) {
   EXPECT_LE((x - expected).norm(), 1e-7 * expected.norm());  // 1e-10 times condition 50
 }
 
+TEST(Ulisse, WholeColumnsGoOnToTheTolerance) {
+  const testing::ColumnwiseOperator a(kernel_like(60, 0.01, 27));
+  const Matrix b = random_matrix(60, 4, 28);
+  SolverOptions options;
+  options.tolerance = 1e-9;
+  options.random_stop = RandomStopOptions{.seed = 4};
+  Matrix x = Matrix::Zero(60, 4), y = x, z = x, second, other;
+  ulisse_pair(a, b, x, second, options);
+  options.random_stop->whole_columns = 2;
+  const auto part = ulisse_pair(a, b, y, other, options);
+  cg(a, b, z, {.tolerance = 1e-9});
+  for (Index j = 0; j < 4; ++j) {
+    const auto at = static_cast<std::size_t>(j);
+    EXPECT_EQ(part.column_stops[at], j < 2 ? StopReason::converged : StopReason::random_stop);
+    EXPECT_TRUE(testing::same_bits(y.col(j), j < 2 ? z.col(j) : x.col(j))) << j;
+    EXPECT_TRUE(testing::same_bits(other.col(j), j < 2 ? z.col(j) : second.col(j))) << j;
+    EXPECT_EQ(part.random_stops[at].early_iterations.has_value(), j >= 2);
+  }
+}
+
+TEST(Ulisse, HandsOutTheLastIterateOfTheRun) {
+  const Matrix a = kernel_like(60, 0.01, 29);
+  Matrix b = random_matrix(60, 3, 30);
+  b.col(2) *= 1e-180;  // scaled inside
+  SolverOptions options;
+  options.tolerance = 1e-9;
+  options.random_stop = RandomStopOptions{.early_tolerance = 0.1, .seed = 9};
+  Matrix x = Matrix::Zero(60, 3), second, iterate;
+  const auto result =
+      ulisse_pair(DenseOperator(a), b, x, second, options, {.last_iterate = &iterate});
+  for (Index j = 0; j < 3; ++j) {
+    // It is that of conjugate gradients after as many iterations, to rounding.
+    Matrix expected = Matrix::Zero(60, 1);
+    const int steps = result.column_iterations[static_cast<std::size_t>(j)];
+    cg(DenseOperator(a), b.col(j), expected, {.tolerance = 1e-15, .max_iterations = steps});
+    EXPECT_LE((iterate.col(j) - expected).norm(), 1e-10 * expected.norm()) << j;
+    EXPECT_LE((b.col(j) - a * iterate.col(j)).norm(), 0.1 * b.col(j).norm()) << j;
+  }
+}
+
 TEST(Ulisse, RefusesWhatOthersTake) {
   const DenseOperator a(spd_matrix(10, 10, 1));
   const Matrix b = random_matrix(10, 1, 2);
