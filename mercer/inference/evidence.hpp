@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,15 @@ inline std::string_view to_string(EvidenceKind kind) {
   return "unknown";
 }
 
+/// How the right-hand sides of an estimate stopped by their draws (exact/unbiased_solve.hpp).
+struct RandomStops {
+  Index solves = 0;            // right-hand sides that stopped by a draw
+  Index continued = 0;         // of these, with more than the one step that no draw refuses
+  Index extra_iterations = 0;  // after the early tolerance, summed over them
+  /// An unbiased estimate of E |xhat - x|_H^2 / |x|_H^2 for the right-hand side y.
+  double relative_variance = 0;
+};
+
 /// One evaluation. Estimates by solves have a gradient with its noise but no value.
 struct Evidence {
   double value = 0;       // estimates by solves have none
@@ -40,6 +50,7 @@ struct Evidence {
   std::int64_t matvecs = 0;       // single-column products with K
   double relative_residual = 0;   // of the solves, the worst column
   Index raised_conditionals = 0;  // Vecchia: not positive definite to rounding, and mended
+  std::optional<RandomStops> random_stops = {};  // where solves stopped by draws (Ask)
 };
 
 /// The log evidence of a fitted model, with an interval where it is estimated.

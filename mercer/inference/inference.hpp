@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,9 @@ struct Ask {
   double tolerance = 1e-3;   // of iterative solves
   int error_passes = 0;      // measurements of the noise of an estimated gradient
   std::uint64_t probes = 0;  // which of the sets of probes that a seed has: another number, others
+  /// The solves of a gradient stop at random, and are right on average (unbiased_solve.hpp); the
+  /// tolerance is then that of their means. For methods without Inference::unbiased_refusal().
+  std::optional<krylov::RandomStopOptions> random_stop = {};
 };
 
 struct PosteriorRequest {
@@ -83,6 +87,9 @@ class Inference {
   /// `like` has the kernel and the mean of the problems to come, with any values.
   virtual State save() const { return {}; }
   virtual void load(const State& /*state*/, const Problem& /*like*/) {}
+
+  /// Why gradients cannot be asked for with a random stop; empty when they can.
+  virtual std::string unbiased_refusal() const;
 };
 
 /// What a method works on. The rows must outlive it.

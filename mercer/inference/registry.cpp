@@ -77,6 +77,11 @@ bool is_iterative(std::string_view solver) {
   return krylov::solvers().contains(solver) && !krylov::solver(solver).unbiased;
 }
 
+std::string Inference::unbiased_refusal() const {
+  return "its gradient is not linear or quadratic in solves, so that solves which are right on "
+         "average do not make it right on average; they are for Gaussian noise";
+}
+
 Posterior Inference::posterior(const Problem& /*at*/, const PosteriorRequest& /*request*/,
                                const ProgressCallback& /*progress*/) {
   throw InvalidArgument("this inference method has an evidence but no posterior");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "mercer/approximations/random_features.hpp"
 #include "mercer/approximations/vecchia_likelihood.hpp"
@@ -50,6 +51,31 @@ Matrix prior_draws(const kernels::Kernel& kernel, ConstMatrixView x, Index count
 // Signs of the r-th contrast between probes: a row of a Hadamard matrix, r >= 1.
 double contrast_sign(Index probe, int r) {
   return std::popcount(static_cast<unsigned>(probe) & static_cast<unsigned>(r)) % 2 == 0 ? 1 : -1;
+}
+
+// The columns [y, A, ..] of right-hand sides or solutions as [A, y, ..], A of q columns, and back.
+Matrix with_basis_first(Matrix m, Index q) {
+  for (Index j = 0; j < q; ++j) m.col(j).swap(m.col(j + 1));
+  return m;
+}
+Matrix with_target_first(Matrix m, Index q) {
+  for (Index j = q; j > 0; --j) m.col(j).swap(m.col(j - 1));
+  return m;
+}
+
+// Of a block [y, ..], the q-th column of the run being y.
+RandomStops summary_of(const UnbiasedSolutions& solved, ConstVectorView y, Index q) {
+  RandomStops out;
+  for (const auto& stop : solved.report.random_stops) {
+    if (!stop.early_iterations) continue;
+    ++out.solves;
+    if (stop.extra_iterations > 1) ++out.continued;
+    out.extra_iterations += stop.extra_iterations;
+  }
+  const double energy = solved.last_iterate.col(q).dot(y);  // |x|_H^2
+  const double variance = solved.report.random_stops[static_cast<std::size_t>(q)].energy_variance;
+  if (energy > 0) out.relative_variance = variance / energy;
+  return out;
 }
 
 }  // namespace
@@ -101,6 +127,25 @@ struct EvidenceGradient::Impl {
     bool subtract_v = false;
   };
   ProbeSet draw(const Problem& problem, const linalg::RowSpace& rows) const;
+
+  // H^-1 [y, A, z]. Where solves stop at random there is an independent copy, else it is empty.
+  struct Solutions {
+    Matrix x, copy;
+    Matrix last_iterate;  // of a random stop: better than x to start from
+    /// Iterations that say how good the preconditioner is. Of random stops those to the early
+    /// tolerance, which no draw has made longer, and only with new probes: warm starts take few.
+    std::optional<int> telling;
+    const Matrix& second() const { return copy.size() > 0 ? copy : x; }
+  };
+  // What the solves are asked for: a random stop, or none, and the columns of A.
+  struct Solving {
+    double tolerance;
+    const std::optional<krylov::RandomStopOptions>& random_stop;
+    Index basis_columns;
+  };
+  Solutions solve(const IterativeSystem& system, const Matrix& b, const Solving& how,
+                  const Observer& observer, Evidence& out) const;
+  void learn_from(std::optional<int> iterations);
 };
 
 void EvidenceGradient::Impl::build(const Problem& problem) {
@@ -183,10 +228,61 @@ EvidenceGradient::EvidenceGradient(const Observations& data, EstimatorOptions op
 }
 EvidenceGradient::~EvidenceGradient() = default;
 
+EvidenceGradient::Impl::Solutions EvidenceGradient::Impl::solve(const IterativeSystem& system,
+                                                                const Matrix& b, const Solving& how,
+                                                                const Observer& observer,
+                                                                Evidence& out) const {
+  Solutions solved;
+  solved.x = Matrix::Zero(b.rows(), b.cols());
+  if (options.warm_starts && state.solutions.cols() == b.cols()) solved.x = state.solutions;
+  const auto report = [&](const SystemReport& r) {
+    out.stop = r.stop;
+    out.iterations = r.iterations;
+    out.relative_residual = r.relative_residual;
+  };
+  if (!how.random_stop) {
+    report(solve_iteratively(system, b, solved.x, how.tolerance, observer));
+    solved.telling = out.iterations;
+    return solved;
+  }
+  const bool cold = solved.x.rightCols(options.probes).isZero(0);
+  const Index q = how.basis_columns;
+  UnbiasedRequest request{how.tolerance, *how.random_stop};
+  request.stop.whole_columns = static_cast<int>(q);
+  auto unbiased = solve_unbiased(system, with_basis_first(b, q),
+                                 with_basis_first(std::move(solved.x), q), request, observer);
+  report(unbiased.report);
+  out.random_stops = summary_of(unbiased, b.col(0), q);
+  if (cold) {
+    const bool ended = out.stop == StopReason::random_stop || out.stop == StopReason::converged;
+    solved.telling = ended ? 0 : out.iterations;
+    for (const auto& stop : unbiased.report.random_stops)
+      solved.telling = std::max(*solved.telling, stop.early_iterations.value_or(0));
+  }
+  solved.x = with_target_first(std::move(unbiased.first), q);
+  solved.copy = with_target_first(std::move(unbiased.second), q);
+  solved.last_iterate = with_target_first(std::move(unbiased.last_iterate), q);
+  return solved;
+}
+
+// After an estimate: whether the preconditioner is to be made anew, or a better one.
+void EvidenceGradient::Impl::learn_from(std::optional<int> iterations) {
+  ++state.estimates;
+  if (!iterations) return;
+  if (state.iterations_when_new == 0) state.iterations_when_new = std::max(1, *iterations);
+  state.stale = *iterations > kTooSlow * state.iterations_when_new;
+  const bool room = options.system.preconditioning.rank.value_or(data.size()) > 0;
+  if (automatic() && room && *iterations > kManyIterations && state.level < kHighestLevel) {
+    ++state.level;
+    state.stale = true;
+  }
+}
+
 // One solve and one pass over the tiles, in the order of the formulas.
 // NOLINTNEXTLINE(readability-function-size)
 Evidence EvidenceGradient::estimate(const Problem& problem, double tolerance, int error_passes,
-                                    const Observer& observer) {
+                                    const Observer& observer,
+                                    const std::optional<krylov::RandomStopOptions>& random_stop) {
   auto& self = *impl_;
   const auto& system = self.options.system;
   const Index n = self.data.size(), t = self.options.probes;
@@ -202,26 +298,25 @@ Evidence EvidenceGradient::estimate(const Problem& problem, double tolerance, in
 
   Matrix b(n, 1 + q + t);
   b << self.data.y, basis, probes.z;
-  Matrix solution = Matrix::Zero(n, b.cols());
-  if (self.options.warm_starts && self.state.solutions.cols() == b.cols())
-    solution = self.state.solutions;
-  const auto solved = solve_iteratively({k, noise, system, self.preconditioner()}, b, solution,
-                                        tolerance, observer);
-  out.stop = solved.stop;
-  out.iterations = solved.iterations;
-  out.relative_residual = solved.relative_residual;
+  auto solved = self.solve({k, noise, system, self.preconditioner()}, b,
+                           {tolerance, random_stop, q}, observer, out);
   if (out.stop == StopReason::interrupted) return out;
 
-  const Weights weights = combine_solves(solution.leftCols(1 + q), basis);
+  // Columns of A are solved for to the tolerance, so that w is linear in the solution for y.
+  const Weights weights = combine_solves(solved.x.leftCols(1 + q), basis);
+  const bool paired = solved.copy.size() > 0;
 
   // Columns of the pass: w first, then the probes.
   Matrix u(n, 1 + t), v(n, 1 + t), kv(n, 1 + t);
   u.col(0) = 0.5 * weights.w;
-  v.col(0) = weights.w;
-  u.rightCols(t) = solution.rightCols(t);
+  v.col(0) = paired ? combine_solves(solved.copy.leftCols(1 + q), basis).w : weights.w;
+  u.rightCols(t) = solved.x.rightCols(t);
+  // What is linear in the solutions takes the mean of both; u' dH u takes one on each side.
+  if (paired && probes.v.cols() > 0)
+    u.rightCols(t) = 0.5 * (u.rightCols(t) + solved.copy.rightCols(t));
   if (probes.subtract_v) u.rightCols(t) -= probes.v;
   u.rightCols(t) *= -0.5 / static_cast<double>(t);
-  v.rightCols(t) = probes.v.cols() > 0 ? probes.v : solution.rightCols(t);
+  v.rightCols(t) = probes.v.cols() > 0 ? probes.v : solved.second().rightCols(t);
   const Index p = problem.kernel.num_parameters();
   const auto pass = [&](ConstMatrixView left, ConstMatrixView right) {
     Vector gradient(p + 1);
@@ -259,16 +354,8 @@ Evidence EvidenceGradient::estimate(const Problem& problem, double tolerance, in
   }
   out.matvecs = k.exact->products() + (k.fast ? k.fast->products() : 0);
 
-  auto& state = self.state;
-  state.solutions = std::move(solution);
-  ++state.estimates;
-  if (state.iterations_when_new == 0) state.iterations_when_new = std::max(1, out.iterations);
-  state.stale = out.iterations > kTooSlow * state.iterations_when_new;
-  const bool room = system.preconditioning.rank.value_or(n) > 0;
-  if (self.automatic() && room && out.iterations > kManyIterations && state.level < kHighestLevel) {
-    ++state.level;
-    state.stale = true;
-  }
+  self.state.solutions = std::move(paired ? solved.last_iterate : solved.x);
+  self.learn_from(solved.telling);
   return out;
 }
 

@@ -11,17 +11,20 @@
 //   rademacher, gaussian   E[(H^-1 z)' dH z] (Hutchinson)
 //   Source: Cutajar et al. (2016); Wenger et al. (2022); Lin et al. (2024); the control variate
 //           is derived in docs/methods/learning.md. All are unbiased but for the tolerance of the
-//           solves and, pathwise, the features.
+//           solves and, pathwise, the features. With a random stop (Filippone & Engler 2015) they
+//           are unbiased although solves are coarse: what is linear in solutions takes the mean of
+//           two independent ones, what is quadratic takes both (unbiased_solve.hpp).
 //   Cost:   iterations x one block product of 1 + q + probes columns, one pass with derivatives,
 //           and N m^2 derivatives for the exact trace of `control`.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "mercer/inference/exact/exact_evidence.hpp"
-#include "mercer/inference/system.hpp"
+#include "mercer/inference/exact/unbiased_solve.hpp"
 
 MERCER_API_BEGIN
 namespace mercer::inference {
@@ -56,9 +59,11 @@ class EvidenceGradient {
 
   /// Solves are carried to `tolerance`; stopped by the observer, there is no gradient.
   /// `error_passes` further passes over the tiles measure the
-  /// standard errors, with so many degrees of freedom each (at most probes - 1).
+  /// standard errors, with so many degrees of freedom each (at most probes - 1). With a random stop
+  /// the tolerance is that of the means of solutions, and errors are those of the probes alone.
   Evidence estimate(const Problem& problem, double tolerance, int error_passes = 0,
-                    const Observer& observer = {});
+                    const Observer& observer = {},
+                    const std::optional<krylov::RandomStopOptions>& random_stop = {});
 
   /// From now on the set of probes with this number, 0 before. The solves for others are no warm
   /// start any more, those for y and the mean are.
@@ -66,7 +71,7 @@ class EvidenceGradient {
 
   /// What the next estimate depends on besides its arguments, to resume from.
   struct State {
-    Matrix solutions;   // of the last estimate, for warm starts; empty before the first
+    Matrix solutions;   // where the last solves ended, for warm starts; empty before the first
     Vector built_at;    // log parameters that the preconditioner was made for
     bool stale = true;  // it is to be made anew
     int estimates = 0;  // so far, which names the streams of fresh probes

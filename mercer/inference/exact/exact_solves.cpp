@@ -25,7 +25,10 @@ class ExactSolves final : public Inference {
 
   Evidence evaluate(const Problem& at, const Ask& ask, const Observer& observer) override {
     estimator_.use_probes(ask.probes);
-    return estimator_.estimate(at, ask.tolerance, ask.error_passes, observer);
+    return estimator_.estimate(at, ask.tolerance, ask.error_passes, observer, ask.random_stop);
+  }
+  std::string unbiased_refusal() const override {
+    return inference::unbiased_refusal(iterative(setup_.system));
   }
   Posterior posterior(const Problem& at, const PosteriorRequest& request,
                       const ProgressCallback& progress) override {

@@ -1,0 +1,65 @@
+#include "mercer/inference/exact/unbiased_solve.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mercer/core/error.hpp"
+#include "mercer/krylov/registry.hpp"
+#include "mercer/krylov/ulisse.hpp"
+#include "mercer/preconditioners/registry.hpp"
+
+namespace mercer::inference {
+
+double early_tolerance(Index n) {
+  return std::min(0.01, 1 / std::sqrt(static_cast<double>(std::max<Index>(1, n))));
+}
+
+std::string unbiased_refusal(const SystemChoice& choice) {
+  const auto plain = krylov::default_solver().name;
+  if (!choice.direct() && choice.solver != plain)
+    return fmt::format("solves that are right on average are those of {}, and `solver={}` is given",
+                       plain, choice.solver);
+  if (choice.preconditioner != "auto" &&
+      !preconditioners::preconditioner(choice.preconditioner).fixed)
+    return fmt::format(
+        "solves that are right on average need a preconditioner that stays the same, which "
+        "`preconditioner={}` does not",
+        choice.preconditioner);
+  return {};
+}
+
+UnbiasedSolutions solve_unbiased(const IterativeSystem& system, ConstMatrixView b, Matrix start,
+                                 const UnbiasedRequest& request, const Observer& observer) {
+  const auto& choice = system.choice;
+  if (const auto why = unbiased_refusal(choice); !why.empty()) throw InvalidArgument(why);
+  krylov::SolverOptions options;
+  options.tolerance = request.tolerance;
+  options.max_iterations = choice.max_iterations;
+  options.stagnation_window = choice.stagnation_window;
+  options.random_stop = request.stop;
+  UnbiasedSolutions out;
+  out.first = std::move(start);
+  const linalg::ShiftedOperator high(*system.k.exact, system.noise);
+  const linalg::ShiftedOperator low(system.k.fast ? *system.k.fast : *system.k.exact, system.noise);
+  krylov::SolverContext context;
+  context.preconditioner = system.preconditioner;
+  context.observer = observer;
+  context.last_iterate = &out.last_iterate;
+  if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
+  auto result = krylov::ulisse_pair(choice.precision == SolvePrecision::float32 ? low : high, b,
+                                    out.first, out.second, options, context);
+  out.report.stop = result.stop;
+  out.report.iterations = result.iterations;
+  out.report.matvecs = result.total_matvecs();
+  out.report.seconds = result.seconds;
+  out.report.relative_residual = result.relative_residual;
+  out.report.residual_norms = std::move(result.residual_norms);
+  out.report.residuals = std::move(result.residuals);
+  out.report.random_stops = std::move(result.random_stops);
+  out.report.fell_back_to_double = result.fell_back_to_double;
+  return out;
+}
+
+}  // namespace mercer::inference
