@@ -14,6 +14,7 @@
 #include "mercer/data/text.hpp"
 #include "mercer/diagnostics/autocorrelation.hpp"
 #include "mercer/report/chain_picture.hpp"
+#include "mercer/training/sampling/summary.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -54,8 +55,18 @@ void put_optional(Json& json, const std::string& key, const std::optional<double
   json[key + "_reason"] = reason;
 }
 
+Json step_bias_json(const training::StepBias& bias) {
+  Json json;
+  put(json, "mean", bias.mean);
+  put(json, "sd", bias.sd);
+  put_optional(json, "mean_error", bias.mean_error, "there is one chain only");
+  put_optional(json, "sd_error", bias.sd_error, "there is one chain only");
+  return json;
+}
+
 Json parameters_json(const models::SampleResult& result) {
   Json all = Json::object();
+  const auto step_bias = training::step_bias(result.draws);
   const bool one_chain = result.draws.chains.size() == 1;
   for (std::size_t i = 0; i < result.names.size(); ++i) {
     const auto& s = result.parameters[i];
@@ -74,6 +85,7 @@ Json parameters_json(const models::SampleResult& result) {
     put(prior, "q05", p.quantile(0.05));
     put(prior, "q95", p.quantile(0.95));
     entry["prior"] = std::move(prior);
+    if (!step_bias.empty()) entry["step_bias"] = step_bias_json(step_bias[i]);
     all[result.names[i]] = std::move(entry);
   }
   return all;
@@ -87,11 +99,54 @@ Json phase_json(const models::SampleResult& result) {
   if (!langevin(result)) return json;
   json["langevin_from"] = Json::array();
   json["ratio"] = Json::array();
+  json["scale"] = Json::array();
+  json["half_steps"] =
+      sum_over_chains(result, [](const ChainReport& c) { return c.half_steps.iterations; });
   for (const auto& chain : result.draws.chains) {
     json["langevin_from"].push_back(chain.first_kept);
     json["ratio"].push_back(chain.ratios);
+    json["scale"].push_back(chain.least_scale);
   }
   return json;
+}
+
+training::ChainSolves all_solves(const models::SampleResult& result) {
+  training::ChainSolves sum;
+  for (const auto& chain : result.draws.chains) {
+    sum.gradients += chain.solves.gradients;
+    sum.iterations += chain.solves.iterations;
+    sum.unbiased += chain.solves.unbiased;
+    sum.random_stops += chain.solves.random_stops;
+    sum.continued += chain.solves.continued;
+    sum.extra_iterations += chain.solves.extra_iterations;
+    sum.variance += chain.solves.variance;
+  }
+  return sum;
+}
+
+double share(double part, Index whole) { return whole > 0 ? part / static_cast<double>(whole) : 0; }
+
+// The solves of gradients, and how those that stop at random did.
+Json solves_json(const models::SampleResult& result) {
+  const auto solves = all_solves(result);
+  Json json = {{"gradients", solves.gradients}};
+  put(json, "iterations_per_gradient",
+      share(static_cast<double>(solves.iterations), solves.gradients));
+  json["unbiased"] = solves.unbiased > 0;
+  if (solves.unbiased == 0) return json;
+  put(json, "continued_share", share(static_cast<double>(solves.continued), solves.random_stops));
+  put(json, "extra_iterations",
+      share(static_cast<double>(solves.extra_iterations), solves.random_stops));
+  put(json, "relative_sd", std::sqrt(share(solves.variance, solves.unbiased)));
+  return json;
+}
+
+std::string solves_text(const models::SampleResult& result) {
+  const auto solves = all_solves(result);
+  if (solves.gradients == 0) return "";
+  return fmt::format("; solves of {} iterations a gradient{}",
+                     number(share(static_cast<double>(solves.iterations), solves.gradients), 3),
+                     solves.unbiased > 0 ? ", which stop at random and are right on average" : "");
 }
 
 std::string optional_number(const std::optional<double>& value, int digits) {
@@ -128,6 +183,7 @@ std::string sampling_text(const models::SampleResult& result) {
         ", Langevin phase from iteration {} on, step {}",
         first == last ? count(first) : fmt::format("{} to {}", count(first), count(last)),
         number(step, 3));
+    text += solves_text(result);
   } else {
     text += fmt::format(
         ", {} of warm-up; acceptance {}, step {}", count(draws.warmup),
@@ -143,6 +199,27 @@ std::string effective_text(const models::SampleResult& result) {
     if (s.ess) least = std::min(least.value_or(*s.ess), *s.ess);
   return least ? fmt::format(", worth {} independent ones at least", count(std::llround(*least)))
                : "";
+}
+
+// The largest over parameters, in standard deviations of the posterior.
+std::string step_bias_text(const models::SampleResult& result) {
+  double mean = 0, sd = 0, error = 0;
+  bool known = true;
+  const auto all = training::step_bias(result.draws);
+  for (const auto& bias : all) {
+    mean = std::max(mean, std::abs(bias.mean));
+    sd = std::max(sd, std::abs(bias.sd));
+    error = std::max({error, bias.mean_error.value_or(0), bias.sd_error.value_or(0)});
+    known = known && bias.mean_error && bias.sd_error;
+  }
+  if (all.empty()) return "";
+  return fmt::format(
+      "Step bias    {}\n",
+      wrapped(fmt::format("at most {} standard deviations in means and {} in "
+                          "standard deviations of log parameters, by half steps{}",
+                          number(mean, 2), number(sd, 2),
+                          known ? fmt::format(" (standard error {})", number(error, 2)) : ""),
+              13));
 }
 
 }  // namespace
@@ -167,6 +244,7 @@ Json sample_json(const SampleCommand& command, const Arguments& arguments,
   }
   put(json, "step", mean_over_chains(result, [](const ChainReport& c) { return c.step; }));
   json["phase"] = phase_json(result);
+  if (langevin(result)) json["solves"] = solves_json(result);
   json["divergent"] = sum_over_chains(result, [](const ChainReport& c) { return c.divergent; });
   json["failed_evaluations"] =
       sum_over_chains(result, [](const ChainReport& c) { return c.failed; });
@@ -210,6 +288,7 @@ std::string sample_text(const SampleCommand& command, const data::Dataset& data,
                               13));
   text +=
       fmt::format("Draws        {} kept{}\n", count(result.draws.size()), effective_text(result));
+  text += step_bias_text(result);
   text += fmt::format("Parameters   {}, prior and posterior\n{}",
                       command.fit.fit.standardize ? "of the standardised data" : "in their units",
                       parameters_text(result));

@@ -98,6 +98,25 @@ class SampleTest(CliCase):
         self.assertIsNone(record["acceptance"])
         self.assertEqual(len(record["phase"]["langevin_from"]), 3)
         self.assertTrue(all(first % 100 == 0 for first in record["phase"]["langevin_from"]))
+        self.has(record["solves"], "gradients iterations_per_gradient continued_share extra_iterations relative_sd")
+        self.assertIs(record["solves"]["unbiased"], True)
+        self.assertEqual(record["phase"]["scale"], [1, 1, 1])
+        self.assertEqual(record["phase"]["half_steps"], 3 * 60)  # of 80 for each chain, a quarter to settle
+        for entry in record["parameters"].values():
+            self.has(entry["step_bias"], "mean sd mean_error sd_error")
+        self.assertEqual(record["solves"]["gradients"], record["evaluations"] - record["failed_evaluations"])
+
+    def test_solves_that_stop_at_random_are_a_choice(self):
+        words = ("--sampler", "sgld", "--iterations", 400, "--phase-ratio", 0.5)
+        record = self.sample(*words, "--unbiased", "no", "--half-steps", 0)
+        self.assertEqual(record["phase"]["half_steps"], 0)
+        self.assertNotIn("step_bias", record["parameters"]["lengthscale"])
+        self.assertIs(record["solves"]["unbiased"], False)
+        self.assertNotIn("relative_sd", record["solves"])
+        self.generate("k.csv", "gp", "-n", 60, "-d", 1, "--seed", 2, "--likelihood", "bernoulli-logit")
+        done = self.mercer("sample", "k.csv", *quick(*words, "--unbiased", "yes", "-o", "c.csv", "-m", "k.mcr"), code=2)
+        self.assertIn("--unbiased yes", done.stderr)
+        self.assertIn("Gaussian noise", done.stderr)
 
     def test_threads_do_not_change_a_draw(self):
         self.sample("--threads", 1)

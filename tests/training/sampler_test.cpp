@@ -14,9 +14,14 @@
 #include "mercer/training/training.hpp"
 #include "tests/testing/temporary_folder.hpp"
 #include "tests/training/exact_reference.hpp"
+#include "tests/training/sampler_world.hpp"
 
 namespace mercer::training {
 namespace sampler_test {
+
+using sampler_world::make_world;
+using sampler_world::Session;
+using sampler_world::World;
 
 struct Case {
   std::string sampler, likelihood;
@@ -30,57 +35,6 @@ std::vector<Case> cases() {
         out.push_back({std::string(trainer.name), likelihood});
   return out;
 }
-
-struct World {
-  inference::Observations rows;
-  inference::Problem start;
-};
-
-World make_world(const std::string& kernel, const std::string& likelihood, Index n) {
-  World w{{Matrix(n, 1), Matrix(n, 1), Vector::Zero(1)},
-          {kernels::Kernel::parse(kernel, 1), likelihoods::make(likelihood)}};
-  Rng rng(5, "samplers");
-  rng.fill_normal(w.rows.x);
-  for (Index i = 0; i < n; ++i) {
-    const double f = std::sin(2 * w.rows.x(i, 0));
-    w.rows.y(i, 0) = w.start.gaussian() ? f + 0.3 * rng.normal()
-                                        : (rng.uniform() < 1 / (1 + std::exp(-3 * f)) ? 1 : 0);
-  }
-  return w;
-}
-
-// A run whose progress callback says stop at the call of this number among those of the chains; 0:
-// never.
-struct Session {
-  TrainOptions train_options;
-  SampleOptions options;
-  ProgressCallback progress;
-  StepObserver on_step;
-  int calls = 0;
-
-  explicit Session(const std::string& checkpoint = "", int stop_at = 0) {
-    train_options.checkpoint = checkpoint;
-    train_options.restarts = 0;
-    train_options.probes = 4;
-    options.chains = 3;
-    options.iterations = 220;
-    options.warmup = 110;
-    options.phase_ratio = 0.5;  // a phase that begins with the first batch of gradients
-    progress = [this, stop_at](const Progress& now) {
-      if (now.stage != "sample") return Action::proceed;
-      return ++calls == stop_at ? Action::stop : Action::proceed;
-    };
-  }
-  Learned operator()(const World& w, const std::string& sampler) {
-    TrainingChoice choice;
-    choice.trainer = sampler;
-    choice.rows = w.rows.size();
-    choice.system.solver = "cg";
-    choice.system.preconditioner = w.start.gaussian() ? "auto" : "none";
-    return train(w.start, w.rows, choice,
-                 {train_options, 4, 99, progress, on_step, nullptr, &options});
-  }
-};
 
 class SamplerLaw : public ::testing::TestWithParam<Case> {
  protected:
@@ -274,34 +228,6 @@ TEST(Samplers, ReachTheAcceptanceThatTheyAdaptTo) {
     EXPECT_GT(chain.acceptance, 0.65);
     EXPECT_LT(chain.acceptance, 0.95);
   }
-}
-
-TEST(Sgld, RecordsWhenTheStepWasFrozen) {
-  const auto w = make_world("rbf", "gaussian", 30);
-  Session run;
-  run.options.iterations = 1500;
-  run.options.warmup = 0;
-  run.options.first_step = 0.4;
-  run.options.phase_ratio = 0.02;
-  const auto draws = run(w, "sgld").draws;
-  for (const auto& chain : draws.chains) {
-    ASSERT_GT(chain.first_kept, 0);
-    EXPECT_EQ(chain.first_kept % 100, 0);  // after a batch of gradients
-    const auto batch = static_cast<std::size_t>(chain.first_kept / 100 - 1);
-    EXPECT_LT(chain.ratios[batch], 0.02);
-    for (std::size_t b = 0; b < batch; ++b) EXPECT_GE(chain.ratios[b], 0.02);
-    EXPECT_LT(chain.step, 0.4);
-    EXPECT_GT(chain.step, 0.01);
-  }
-}
-
-TEST(Sgld, SaysWhenThePhaseIsNotReached) {
-  const auto w = make_world("rbf", "gaussian", 30);
-  Session run;
-  run.options.iterations = 250;
-  run.options.warmup = 0;
-  run.options.phase_ratio = 1e-9;
-  EXPECT_THROW(run(w, "sgld"), ToleranceNotReached);
 }
 
 TEST(Samplers, DrawsStayBetweenTheBoundsOfAPrior) {

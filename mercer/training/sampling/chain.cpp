@@ -35,6 +35,13 @@ void Chain::visit_all(Archive& archive) {
   archive.number("divergent", report_.divergent);
   archive.number("failed", report_.failed);
   archive.number("evaluations", report_.evaluations);
+  archive.number("gradients", report_.solves.gradients);
+  archive.number("solve_iterations", report_.solves.iterations);
+  archive.number("unbiased", report_.solves.unbiased);
+  archive.number("random_stops", report_.solves.random_stops);
+  archive.number("continued", report_.solves.continued);
+  archive.number("extra_iterations", report_.solves.extra_iterations);
+  archive.number("stop_variance", report_.solves.variance);
   archive.array("start", report_.start);
   archive.array("phi", phi_);
   archive.numbers("ratios", report_.ratios);

@@ -16,6 +16,7 @@ struct ChainSetup {
   const PosteriorMode& mode;
   std::unique_ptr<LogPosterior> target;
   Vector start;
+  Index rows = 0;  // of the data
   Index iterations = 0, warmup = 0;
   std::uint64_t seed = 0;  // of this chain alone
 };

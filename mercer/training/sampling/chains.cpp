@@ -111,6 +111,7 @@ std::unique_ptr<Chain> ChainLoop::make_chain(Index number, bool spread) {
       .mode = mode_,
       .target = nullptr,
       .start = mode_.phi,
+      .rows = rows_.size(),
       .iterations = iterations_,
       .warmup = warmup_,
       .seed = Rng(search_.seed(), "chain", static_cast<std::uint64_t>(number)).bits64()};

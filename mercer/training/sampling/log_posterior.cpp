@@ -93,6 +93,8 @@ LogPosterior::Value LogPosterior::at(ConstVectorView phi, const inference::Ask& 
   const double value = evidence.value + prior_.log_density(phi);
   if (std::isnan(value)) return out;
   out.log_density = value;
+  out.iterations = evidence.iterations;
+  out.random_stops = evidence.random_stops;
   out.gradient = std::move(evidence.gradient);
   if (out.gradient.size() > 0) prior_.add_gradient(phi, out.gradient);
   return out;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "mercer/inference/inference.hpp"
 #include "mercer/training/sampling/prior.hpp"
@@ -20,8 +21,10 @@ class LogPosterior {
 
   struct Value {
     double log_density =
-        -HUGE_VAL;    // estimates by solves have none: zero where there is a gradient
-    Vector gradient;  // empty where there is none
+        -HUGE_VAL;       // estimates by solves have none: zero where there is a gradient
+    Vector gradient;     // empty where there is none
+    int iterations = 0;  // of solves
+    std::optional<inference::RandomStops> random_stops;
     bool possible() const { return log_density > -HUGE_VAL; }
   };
   /// Throws Interrupted.

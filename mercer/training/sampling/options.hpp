@@ -24,6 +24,8 @@ struct SampleOptions {
   double phase_ratio =
       0.02;           // of the noise of gradients to the noise injected: below it is Langevin
   Index redraw = 20;  // iterations between two draws of the probes
+  std::optional<Index> half_steps;  // iterations that are also made in half steps
+  std::string unbiased = "auto";    // solves that stop at random and are right on average
 };
 
 /// auto and the trainers of the registry that return draws.
@@ -56,6 +58,15 @@ void visit_fields(SampleOptions& o, Visitor&& field) {
          "below this share of the noise injected"},
         o.phase_ratio, BelowOne{});
   field({"redraw", "R", "sgld: iterations between two draws of the probes"}, o.redraw, Positive{});
+  field({"half_steps", "n",
+         "sgld: iterations of the phase that a second path makes in half steps, which shows the "
+         "bias of the step; 0: none",
+         "a tenth of the iterations"},
+        o.half_steps, NonNegative{});
+  field({"unbiased", "HOW",
+         "sgld: solves stop early at random and are right on average; no: they end at 1e-4; auto "
+         "is yes with Gaussian noise, cg and a preconditioner that does not change"},
+        o.unbiased, OneOf{{"auto", "yes", "no"}});
 }
 
 }  // namespace mercer::training

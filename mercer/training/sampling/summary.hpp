@@ -25,6 +25,18 @@ ParameterSummary summarise(ConstMatrixView values);
 /// Of every parameter, as values and not as logarithms.
 std::vector<ParameterSummary> summarise(const Draws& draws);
 
+/// sgld: what the step has moved the logarithm of a parameter by, extrapolated from half of it: the
+/// bias is proportional to the step, so that it is twice the difference between the two. Errors are
+/// standard errors from the spread of chains; unset with one chain.
+struct StepBias {
+  double mean = 0;  // of the mean, in standard deviations of the posterior
+  double sd = 0;    // of the standard deviation, in the same
+  std::optional<double> mean_error, sd_error;
+};
+
+/// Of every parameter; empty where no chain has a path in half steps.
+std::vector<StepBias> step_bias(const Draws& draws);
+
 /// For progress: the largest R-hat of all parameters, and the smallest effective number of draws
 /// for the mean. Unset where not known.
 struct ChainsSoFar {
