@@ -125,6 +125,10 @@ std::string approximate_training_text(const models::FitResult& result) {
   const auto kind = evidence_kind(plan.inference, result.model.problem.gaussian()) == "bound"
                         ? "bound"
                         : "evidence";
+  if (training.from_start_values)
+    text +=
+        fmt::format("begun at the start values again, where the {} of {} is larger\n             ",
+                    kind, plan.inference);
   if (training.level_evaluations > 0)
     text += fmt::format("{} of the {} of {} on fewer rows\n             ",
                         plural(training.level_evaluations, "evaluation"), kind, plan.inference);
@@ -262,6 +266,7 @@ Json fit_json(const FitCommand& command, const Arguments& arguments, const FitRu
     json["approximate_evaluations"] = result.training.approximate_evaluations;
     json["level_evaluations"] = result.training.level_evaluations;
     json["base_evaluations"] = result.training.base_evaluations;
+    json["from_start_values"] = result.training.from_start_values;
   }
   put_stream(json, result);
   json["gradients"] = gradients_json(result);

@@ -57,6 +57,8 @@ class ApproximateClimb {
   Climbed run();
 
  private:
+  void choose_start();
+  double value_at(const Vector& theta, inference::Inference& on_all);
   void begin_with_exact_hessian();
   void climb_level(std::size_t number);
   optim::MinimizeResult climb_all();
@@ -92,6 +94,37 @@ void ApproximateClimb::begin_part(Index level) {
   const double width = (end - part_.begin) / total, next = done_ + weight(level);
   search_.part(part_.begin + done_ * width, part_.begin + next * width);
   done_ = next;
+}
+
+// The evidence on the rows of the first level; minus infinity where there is none.
+double ApproximateClimb::value_at(const Vector& theta, inference::Inference& on_all) {
+  try {
+    if (levels_.last(0)) {
+      problem_.set_log_parameters(theta);
+      return on_all.evaluate(problem_, {.gradient = false}).value;
+    }
+    const auto rows = search_.rows(levels_.rows(0));
+    auto problem = search_.problem_on(rows);
+    problem.set_log_parameters(theta);
+    return search_.approximation(rows, problem, theta, on_all.base_points())
+        ->evaluate(problem, {.gradient = false})
+        .value;
+  } catch (const NotPositiveDefinite&) {
+    return -HUGE_VAL;
+  }
+}
+
+// Few rows may lead to lengthscales that are too short for the base points of many: all is noise to
+// them there, and a climb may end where it began. So the start values are tried as well, with base
+// points of their own.
+void ApproximateClimb::choose_start() {
+  if (search_.choice().levels.empty()) return;  // these are the start values
+  const Vector start = search_.box().inside(search_.start().log_parameters());
+  auto other = search_.approximation(rows_, problem_, start);
+  if (!(value_at(start, *other) > value_at(theta_, *method_))) return;
+  theta_ = start;
+  method_ = std::move(other);
+  search_.report.from_start_values = true;
 }
 
 // That of the few rows before, where their factorisations are little beside evaluations on more:
@@ -162,6 +195,7 @@ void ApproximateClimb::finish() {
 }
 
 Climbed ApproximateClimb::run() {
+  choose_start();
   begin_with_exact_hessian();
   before_ = search_.report.evaluations;
   search_.use(method_.get());
