@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import sys
 import time
 
@@ -14,6 +15,7 @@ SMOKE = "smoke" in WORDS
 BEFORE = os.environ.get("MERCER_BEFORE")
 SETS = ["kin8nm"] if SMOKE else ["gp_10k", "gp_36k", "naval", "pumadyn32nm", "pol", "kin8nm", "protein"]
 SIMULATED = {"gp_10k": 10000, "gp_36k": 36000}
+LARGE = ["hflights"]  # split as in ../approximations, fitted under --memory 4G, and with --train vecchia beside
 FIELDS = ["set", "program", "rows", "inputs", "product_seconds", "fit_seconds", "product_equivalents", "train_seconds", "solve_seconds",
           "solver", "gradients", "matvecs", "log_likelihood", "low", "high", "gain_left", "noise_variance", "bound", "estimate",
           "evaluate_seconds", "rmse", "nll", "peak_gigabytes"]
@@ -22,6 +24,9 @@ FIELDS = ["set", "program", "rows", "inputs", "product_seconds", "fit_seconds", 
 def rows_of(name):
     """Training and test files; nine tenths of the rows are learned from, all of a simulated set."""
     train, test = os.path.join(FOLDER, name + ".csv"), os.path.join(FOLDER, name + "_test.csv")
+    if name in LARGE:
+        call(MERCER, "split", os.path.join(DATA, name + ".csv.gz"), "--test-fraction", 0.1, "--seed", 0, "--train-out", train, "--test-out", test)
+        return train, test
     if name in SIMULATED:
         n = SIMULATED[name]
         call(MERCER, "generate", "gp", "-n", n + n // 10, "-d", 8, "--kernel", "matern32", "--noise", "1e-6", "--seed", 1, "-o", train + ".all")
@@ -38,18 +43,18 @@ def rows_of(name):
     return train, test
 
 
-def product_seconds(train):
+def product_seconds(train, counts):
     """One product with K in float32: an iteration of conjugate gradients without a preconditioner."""
     words = [MERCER, "solve", train, "--solver", "cg", "--preconditioner", "none", "--precision", "single", "--tolerance", "1e-12",
              "--kernel", "matern32"]
-    few = call(*words, "--max-iterations", 10)
-    more = call(*words, "--max-iterations", 40)
+    few = call(*words, "--max-iterations", counts[0])
+    more = call(*words, "--max-iterations", counts[1])
     return max(1e-9, (more["solve_seconds"] - few["solve_seconds"]) / max(1, more["iterations"] - few["iterations"]))
 
 
-def measured(program, label, name, train, test, product):
+def measured(program, label, name, train, test, product, words):
     model = os.path.join(FOLDER, f"{name}-{label}.mcr")
-    fit = call(program, "fit", train, "--kernel", "matern32", "-m", model)
+    fit = call(program, "fit", train, "--kernel", "matern32", "-m", model, *words)
     begin = time.monotonic()
     scores = call(program, "evaluate", model, test)
     evaluate_seconds = time.monotonic() - begin
@@ -87,9 +92,14 @@ def main():
     records = [record for record in read_records(path) if record["set"] not in names]
     for name in names:
         train, test = rows_of(name)
-        product = product_seconds(train)
-        for program, label in [(BEFORE, "before")] * bool(BEFORE) + [(MERCER, "now")]:
-            record = measured(program, label, name, train, test, product)
+        product = product_seconds(train, (2, 6) if name in LARGE else (10, 40))
+        memory = ["--memory", "4G"] if name in LARGE else []
+        runs = [(BEFORE, "before", memory)] * bool(BEFORE) + [(MERCER, "now", memory)]
+        runs += [(MERCER, "now, --train vecchia", [*memory, "--train", "vecchia"])] * (name in LARGE)
+        for program, label, words in runs:
+            record = measured(program, label, name, train, test, product, words)
+            if name in LARGE and label == "now" and os.environ.get("MERCER_EXACT_MODEL"):
+                shutil.copy(os.path.join(FOLDER, f"{name}-{label}.mcr"), os.environ["MERCER_EXACT_MODEL"])
             print(" ".join(f"{key}={value:.5g}" if isinstance(value, float) else f"{key}={value}" for key, value in record.items()), flush=True)
             records.append(record)
             write_records(path, FIELDS, records)

@@ -213,6 +213,8 @@ def faults(rows, prompt):
 
 def main():
     mercer, results, smoke, moments = sys.argv[1:]
+    # Run in the background it may be ignored, and children would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:
         rows = study(os.path.abspath(mercer), SMOKE if smoke else WORK, 2 if smoke else int(moments), folder,
                      look=not smoke)
