@@ -1,6 +1,7 @@
 // mercer compare --methods: approximations against the exact posterior on the user's data.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/approximation.hpp"
@@ -65,6 +66,11 @@ void check_approximations(ApproximationsFlags& flags, const Arguments& arguments
     throw InvalidArgument(
         "`exact` is a model of all rows of DATA, so that none of them can be set aside; name other "
         "rows with `test`");
+  const auto& methods = flags.options.methods;
+  if (!flags.test.exact.empty() &&
+      std::find(methods.begin(), methods.end(), studies::compared_names().front()) == methods.end())
+    throw InvalidArgument(
+        "`exact` is the model that the others are compared with; name exact among `methods`");
   if (!csv.empty() && csv == picture)
     throw InvalidArgument("--csv and --picture name the same file");
   if (fit.run.json && csv == "-")
@@ -76,8 +82,8 @@ void check_approximations(ApproximationsFlags& flags, const Arguments& arguments
 }
 
 // The exact fit of the same rows, from a file.
-std::optional<models::KernelMachine> exact_model(const std::string& path,
-                                                 const data::Dataset& data) {
+std::optional<models::KernelMachine> exact_model(const std::string& path, const data::Dataset& data,
+                                                 const models::FitOptions& fit) {
   if (path.empty()) return {};
   auto model = models::KernelMachine::load(path);
   const auto record = Json::parse(model.record, nullptr, false);
@@ -88,6 +94,12 @@ std::optional<models::KernelMachine> exact_model(const std::string& path,
   if (model.sparse || model.mean_only || model.num_draws() > 1)
     throw InvalidArgument(
         fmt::format("`exact`: {} is no exact posterior at one set of hyperparameters", path));
+  if (model.method.kernel != fit.method.kernel || model.method.mean != fit.method.mean ||
+      model.problem.gaussian() != (fit.likelihood == "gaussian"))
+    throw InvalidArgument(fmt::format(
+        "`exact`: {} has another kernel, mean or likelihood (kernel {}, mean {}) than is compared "
+        "here ({}, {}); give its `kernel` and `mean`, or fit DATA with these",
+        path, model.method.kernel, model.method.mean, fit.method.kernel, fit.method.mean));
   return model;
 }
 
@@ -167,7 +179,7 @@ int run_compare_approximations(const Words& words) {
     flags.options.ranks = {approximation.points.rows()};
   }
   const auto test = test_rows(flags, data);
-  const auto exact = exact_model(flags.test.exact, data);
+  const auto exact = exact_model(flags.test.exact, data, fit.fit);
   const auto result = studies::compare_approximations(
       data, test, fit.fit, flags.options, console.progress(), exact ? &*exact : nullptr);
   clear_progress_line();

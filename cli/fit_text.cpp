@@ -126,9 +126,9 @@ std::string approximate_training_text(const models::FitResult& result) {
                         ? "bound"
                         : "evidence";
   if (training.from_start_values)
-    text +=
-        fmt::format("begun at the start values again, where the {} of {} is larger\n             ",
-                    kind, plan.inference);
+    text += fmt::format(
+        "begun at the start values again, which led to a larger {} of {}\n             ", kind,
+        plan.inference);
   if (training.level_evaluations > 0)
     text += fmt::format("{} of the {} of {} on fewer rows\n             ",
                         plural(training.level_evaluations, "evaluation"), kind, plan.inference);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <utility>
 
 #include "mercer/core/error.hpp"
 #include "mercer/training/base_points.hpp"
@@ -18,6 +20,8 @@ constexpr Index kFewForHessian = 2;
 constexpr double kApproximateGainLeft = 0.05;
 // A climb is not at its end where its last step gained more log evidence than this.
 constexpr double kGainToDoubt = 0.5;
+// Log evidence per entry of y over that of noise alone, below which next to nothing is explained.
+constexpr double kLittleExplained = 0.1;
 // Of the time of learning by an approximation, about, before its base points move.
 constexpr double kShareBeforeBase = 0.6;
 // Rows of a level over those of the one before, and rows of a level at least: those, so many times
@@ -57,11 +61,11 @@ class ApproximateClimb {
   Climbed run();
 
  private:
-  void choose_start();
-  double value_at(const Vector& theta, inference::Inference& on_all);
   void begin_with_exact_hessian();
-  void climb_level(std::size_t number);
+  optim::MinimizeResult climb_first();
+  optim::MinimizeResult climb_level(std::size_t number);
   optim::MinimizeResult climb_all();
+  bool explains_little(double value) const;
   void move_base(optim::MinimizeResult& best);
   void finish();
   double weight(Index level) const;
@@ -96,37 +100,6 @@ void ApproximateClimb::begin_part(Index level) {
   done_ = next;
 }
 
-// The evidence on the rows of the first level; minus infinity where there is none.
-double ApproximateClimb::value_at(const Vector& theta, inference::Inference& on_all) {
-  try {
-    if (levels_.last(0)) {
-      problem_.set_log_parameters(theta);
-      return on_all.evaluate(problem_, {.gradient = false}).value;
-    }
-    const auto rows = search_.rows(levels_.rows(0));
-    auto problem = search_.problem_on(rows);
-    problem.set_log_parameters(theta);
-    return search_.approximation(rows, problem, theta, on_all.base_points())
-        ->evaluate(problem, {.gradient = false})
-        .value;
-  } catch (const NotPositiveDefinite&) {
-    return -HUGE_VAL;
-  }
-}
-
-// Few rows may lead to lengthscales that are too short for the base points of many: all is noise to
-// them there, and a climb may end where it began. So the start values are tried as well, with base
-// points of their own.
-void ApproximateClimb::choose_start() {
-  if (search_.choice().levels.empty()) return;  // these are the start values
-  const Vector start = search_.box().inside(search_.start().log_parameters());
-  auto other = search_.approximation(rows_, problem_, start);
-  if (!(value_at(start, *other) > value_at(theta_, *method_))) return;
-  theta_ = start;
-  method_ = std::move(other);
-  search_.report.from_start_values = true;
-}
-
 // That of the few rows before, where their factorisations are little beside evaluations on more:
 // the climb then begins with a step of Newton's method, and knows what is left to gain.
 void ApproximateClimb::begin_with_exact_hessian() {
@@ -137,7 +110,7 @@ void ApproximateClimb::begin_with_exact_hessian() {
   hessian_ = search_.hessian(search_.rows(levels.back()), theta_);
 }
 
-void ApproximateClimb::climb_level(std::size_t number) {
+optim::MinimizeResult ApproximateClimb::climb_level(std::size_t number) {
   const Index level = levels_.rows(number);
   const auto rows = search_.rows(level);
   auto problem = search_.problem_on(rows);
@@ -149,13 +122,14 @@ void ApproximateClimb::climb_level(std::size_t number) {
       {.hessian = hessian_,
        .gain_left = std::max(kApproximateGainLeft, levels_.gain_to_leave(number, p))});
   // Where there is no evidence on these rows there may still be one on more.
-  if (!std::isfinite(best.value)) return;
+  if (!std::isfinite(best.value)) return best;
   theta_ = best.theta;
   hessian_ = search_.last_hessian();
   search_.reached(theta_);
-  if (!search_.rules().uses_hessian || !hessian_by_differences(level, rows_.size(), p)) return;
+  if (!search_.rules().uses_hessian || !hessian_by_differences(level, rows_.size(), p)) return best;
   Matrix own = search_.hessian(*method, std::move(problem), rows, theta_, best.gradient);
   if (own.size() > 0) hessian_ = std::move(own);
+  return best;
 }
 
 // A Hessian that is not that of this place may promise too little: where a climb ends although its
@@ -172,6 +146,39 @@ optim::MinimizeResult ApproximateClimb::climb_all() {
                         .steps_taken = best.iterations,
                         .value = best.value,
                         .gradient = best.gradient});
+}
+
+// The first level, or all rows. Few rows may have led to lengthscales that are too short for the
+// base points of many: all is noise to them there, and the climb stays. Then the start values are
+// tried as well, with base points of their own, and the larger evidence is kept.
+optim::MinimizeResult ApproximateClimb::climb_first() {
+  const auto climb = [&] { return levels_.last(0) ? climb_all() : climb_level(0); };
+  auto best = climb();
+  if (search_.choice().levels.empty() || !explains_little(best.value)) return best;
+  Vector theta = std::exchange(theta_, search_.box().inside(search_.start().log_parameters()));
+  Matrix hessian = std::exchange(hessian_, {});
+  auto method = std::exchange(method_, search_.approximation(rows_, problem_, theta_));
+  search_.use(method_.get());
+  done_ = 0;
+  auto other = climb();
+  if (other.value < best.value) {
+    search_.report.from_start_values = true;
+    return other;
+  }
+  theta_ = std::move(theta);
+  hessian_ = std::move(hessian);
+  method_ = std::move(method);
+  search_.use(method_.get());
+  return best;
+}
+
+// Hardly more than noise alone does. `value`: minus the evidence per entry of y.
+bool ApproximateClimb::explains_little(double value) const {
+  if (!problem_.gaussian()) return false;
+  const auto y = rows_.y.col(0).array();
+  const double variance = (y - y.mean()).square().mean();
+  const double noise_alone = 0.5 * std::log(2 * std::numbers::pi * std::numbers::e * variance);
+  return !(value < noise_alone - kLittleExplained);
 }
 
 // The base points climb with the hyperparameters, from where those alone have led.
@@ -195,17 +202,16 @@ void ApproximateClimb::finish() {
 }
 
 Climbed ApproximateClimb::run() {
-  choose_start();
   begin_with_exact_hessian();
   before_ = search_.report.evaluations;
   search_.use(method_.get());
   optim::MinimizeResult best;
   try {
-    for (std::size_t i = 0; !levels_.last(i); ++i) {
-      climb_level(i);
+    best = climb_first();
+    for (std::size_t i = 1; i < levels_.size(); ++i) {
       search_.report.level_evaluations = search_.report.evaluations - before_;
+      best = levels_.last(i) ? climb_all() : climb_level(i);
     }
-    best = climb_all();
     if (search_.choice().moves_base && std::isfinite(best.value)) move_base(best);
   } catch (const Interrupted&) {
     finish();

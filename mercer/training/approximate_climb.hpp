@@ -1,9 +1,9 @@
 // L-BFGS on the evidence of an approximation, on levels of more and more rows. Base points are
 // chosen once among all rows that are learned from, where the exact climbs on few rows ended, and
 // kept on all levels: the evidences of two levels differ by their rows alone.
-//   Start: where the exact climbs ended, or the start values of the run, whichever has more evidence
-//   on the rows of the first level. Few rows may lead to lengthscales that the base points of many
-//   cannot follow.
+//   Start: where the exact climbs ended. Where the first level then explains next to nothing, the
+//   start values of the run are tried as well: few rows may lead to lengthscales that the base
+//   points of many cannot follow.
 //   Levels: nested random rows N_0 < N_1 < ... < N. A level begins with theta of the last and with
 //   its Hessian per row, and is left when r G <= p/2 (r - 1), G what is left to gain there, r the
 //   ratio of the rows and p the number of parameters: corrections.cpp says why. The last one ends

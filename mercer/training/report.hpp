@@ -64,7 +64,8 @@ struct TrainReport {
   int approximate_evaluations = 0;  // of its evidence, those from the checkpoint included
   int level_evaluations = 0;        // of these, on fewer rows before all
   int base_evaluations = 0;         // of these, with the base points moving
-  /// It began at the start values, which had more of its evidence than where exact climbs ended.
+  /// It went on from the start values, which led to more of its evidence than where exact climbs
+  /// ended.
   bool from_start_values = false;
   Index base_points = 0;
   // Of rows that are read in passes only:

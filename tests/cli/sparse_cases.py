@@ -216,6 +216,8 @@ class SparseTest(CliCase):
         self.refused(2, "compare", "d.csv", "--methods", "exact,vfe", "--exact", "exact.mcr", saying="--test")
         self.refused(2, "compare", "t.csv", "--methods", "exact,vfe", "--test", "d.csv", "--exact", "exact.mcr",
                      saying="not learned from the rows")
+        self.refused(2, *words, "--exact", "exact.mcr", "--kernel", "rbf", saying="another kernel")
+        self.refused(2, "compare", "d.csv", "--methods", "vfe", "--test", "t.csv", "--exact", "exact.mcr", saying="name exact")
         self.json("fit", "d.csv", *FIXED, "--method", "vfe", "-m", "vfe.mcr")
         self.refused(2, *words, "--exact", "vfe.mcr", saying="no exact posterior")
 

@@ -129,7 +129,6 @@ InferenceInfo bcm_info() {
           .abilities = {.evidence = EvidenceBy::factorisation,
                         .approximate = true,
                         .kind = EvidenceKind::approximate,
-                        .evidence_of = rbcm_info().name,
                         .base = true,
                         .blocks = true},
           .refusal = sparse_needs_gaussian_noise,
