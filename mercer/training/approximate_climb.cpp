@@ -117,7 +117,7 @@ optim::MinimizeResult ApproximateClimb::climb_level(std::size_t number) {
   const auto method = search_.approximation(rows, problem, theta_, method_->base_points());
   const Index p = theta_.size();
   begin_part(level);
-  const auto best = search_.climb(
+  auto best = search_.climb(
       *method, problem, rows, theta_, "learn (fewer rows)",
       {.hessian = hessian_,
        .gain_left = std::max(kApproximateGainLeft, levels_.gain_to_leave(number, p))});
