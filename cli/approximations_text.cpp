@@ -82,7 +82,10 @@ Json approximation_run_json(const ApproximationRun& run) {
   }
   json["learned_with"] = run.learned_with.empty() ? Json(nullptr) : Json(run.learned_with);
   put(json, "predict_seconds", run.predict_seconds);
-  put(json, "planned_bytes", run.planned_bytes);
+  if (run.given)
+    json["planned_bytes"] = nullptr;
+  else
+    put(json, "planned_bytes", run.planned_bytes);
   json["peak_rss_bytes"] = run.peak_bytes ? Json(*run.peak_bytes) : Json(nullptr);
   json["log_marginal_likelihood"] =
       run.likelihood.known ? Json(run.likelihood.value) : Json(nullptr);
@@ -180,11 +183,12 @@ std::string approximations_csv(const ApproximationsResult& result) {
     out += fmt::format("{},{},", run.method, run.rank ? std::to_string(*run.rank) : "");
     const bool done = run.skipped.empty();
     if (done)
-      out += fmt::format("{},{},{},{:.6g},{:.0f},{},{}", run.base_points, run.blocks,
-                         run.given ? "" : fmt::format("{:.6g}", run.fit_seconds),
-                         run.predict_seconds, memory_of(run),
-                         run.likelihood.known ? fmt::format("{:.10g}", run.likelihood.value) : "",
-                         run.evidence_kind);
+      out +=
+          fmt::format("{},{},{},{:.6g},{},{},{}", run.base_points, run.blocks,
+                      run.given ? "" : fmt::format("{:.6g}", run.fit_seconds), run.predict_seconds,
+                      run.given ? "" : fmt::format("{:.0f}", memory_of(run)),
+                      run.likelihood.known ? fmt::format("{:.10g}", run.likelihood.value) : "",
+                      run.evidence_kind);
     else
       out += ",,,,,,";
     for (const auto& name : names) out += "," + (done ? known(score_of(run, name)) : "");

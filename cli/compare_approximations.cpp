@@ -1,7 +1,6 @@
 // mercer compare --methods: approximations against the exact posterior on the user's data.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "cli/approximation.hpp"
@@ -15,6 +14,7 @@
 #include "cli/verbs.hpp"
 #include "mercer/core/atomic_file.hpp"
 #include "mercer/data/split.hpp"
+#include "mercer/models/input_names.hpp"
 
 namespace mercer::cli {
 namespace {
@@ -66,11 +66,6 @@ void check_approximations(ApproximationsFlags& flags, const Arguments& arguments
     throw InvalidArgument(
         "`exact` is a model of all rows of DATA, so that none of them can be set aside; name other "
         "rows with `test`");
-  const auto& methods = flags.options.methods;
-  if (!flags.test.exact.empty() &&
-      std::find(methods.begin(), methods.end(), studies::compared_names().front()) == methods.end())
-    throw InvalidArgument(
-        "`exact` is the model that the others are compared with; name exact among `methods`");
   if (!csv.empty() && csv == picture)
     throw InvalidArgument("--csv and --picture name the same file");
   if (fit.run.json && csv == "-")
@@ -94,12 +89,14 @@ std::optional<models::KernelMachine> exact_model(const std::string& path, const 
   if (model.sparse || model.mean_only || model.num_draws() > 1)
     throw InvalidArgument(
         fmt::format("`exact`: {} is no exact posterior at one set of hyperparameters", path));
-  if (model.method.kernel != fit.method.kernel || model.method.mean != fit.method.mean ||
-      model.problem.gaussian() != (fit.likelihood == "gaussian"))
+  const auto& own = model.problem;
+  const auto kernel = kernels::Kernel::parse(fit.method.kernel, models::input_names(model.schema));
+  if (own.kernel.text() != kernel.text() || own.mean != inference::mean_kind(fit.method.mean) ||
+      own.gaussian() != (fit.likelihood == "gaussian"))
     throw InvalidArgument(fmt::format(
         "`exact`: {} has another kernel, mean or likelihood (kernel {}, mean {}) than is compared "
         "here ({}, {}); give its `kernel` and `mean`, or fit DATA with these",
-        path, model.method.kernel, model.method.mean, fit.method.kernel, fit.method.mean));
+        path, own.kernel.text(), to_string(own.mean), kernel.text(), fit.method.mean));
   return model;
 }
 

@@ -39,6 +39,10 @@ const inference::InferenceInfo& entry_of(const std::string& method) {
   return inference::methods().find(method);
 }
 
+bool names_exact(const ApproximationsOptions& options) {
+  return std::find(options.methods.begin(), options.methods.end(), kExact) != options.methods.end();
+}
+
 class ApproximationsStudy {
  public:
   ApproximationsStudy(const data::Dataset& train, const TestRows& test,
@@ -80,7 +84,7 @@ class ApproximationsStudy {
   std::vector<ApproximationRun> planned_runs() const {
     std::vector<ApproximationRun> out;
     const auto& methods = options_.methods;
-    if (std::find(methods.begin(), methods.end(), kExact) != methods.end()) {
+    if (names_exact(options_)) {
       out.emplace_back();
       out.back().method = kExact;
     }
@@ -155,8 +159,7 @@ class ApproximationsStudy {
     result_.runs.push_back(std::move(run));
   }
 
-  // Methods of one evidence learn the same; base points are part of that where the evidence has
-  // any.
+  // Methods of one evidence learn the same hyperparameters and base points.
   struct Learned {
     std::string_view evidence;
     std::optional<Index> rank;
@@ -164,26 +167,25 @@ class ApproximationsStudy {
     models::KernelMachine model;
     double seconds = 0;
   };
-  static const inference::InferenceInfo& evidence_entry(const std::string& method) {
+  static std::string_view evidence_name(const std::string& method) {
     const auto& entry = entry_of(method);
-    return entry.abilities.evidence_of.empty() ? entry
-                                               : entry_of(std::string(entry.abilities.evidence_of));
-  }
-  static std::optional<Index> evidence_rank(const ApproximationRun& run) {
-    return evidence_entry(run.method).abilities.base ? run.rank : std::nullopt;
+    return entry.abilities.evidence_of.empty() ? entry.name : entry.abilities.evidence_of;
   }
   const Learned* learned_before(const ApproximationRun& run) const {
-    if (run.method == kExact || options_.learn == kOnce || fit_.train.train == "none")
-      return nullptr;
+    if (run.method == kExact) return nullptr;
     for (const auto& known : learned_)
-      if (known.evidence == evidence_entry(run.method).name && known.rank == evidence_rank(run))
-        return &known;
+      if (known.evidence == evidence_name(run.method) && known.rank == run.rank) return &known;
     return nullptr;
   }
+  // Kept only where another method of the comparison has the same evidence.
   void remember(const ApproximationRun& run, const models::FitResult& fit) {
     if (run.method == kExact || !fit.plan.trains || fit.interrupted()) return;
-    learned_.push_back({evidence_entry(run.method).name, evidence_rank(run), run.method, fit.model,
-                        fit.training.seconds});
+    const auto evidence = evidence_name(run.method);
+    const auto& methods = options_.methods;
+    if (std::any_of(methods.begin(), methods.end(), [&](const std::string& other) {
+          return other != kExact && other != run.method && evidence_name(other) == evidence;
+        }))
+      learned_.push_back({evidence, run.rank, run.method, fit.model, fit.training.seconds});
   }
 
   models::FitResult fitted(ApproximationRun& run, const ProgressCallback& progress) {
@@ -194,11 +196,9 @@ class ApproximationsStudy {
     if (run.method != kExact && options_.learn == kOnce) {
       out = models::refit(*exact_, train_, options, progress);
     } else if (const auto* known = learned_before(run)) {
-      if (evidence_rank(run)) {
-        options.approximation.points = known->model.sparse->base;
-        known->model.scaling.unscale_inputs(options.approximation.points);
-        options.method.preconditioning.rank.reset();
-      }
+      options.approximation.points = known->model.sparse->base;
+      known->model.scaling.unscale_inputs(options.approximation.points);
+      options.method.preconditioning.rank.reset();
       run.learned_with = known->method;
       before = known->seconds;
       out = models::refit(known->model, train_, options, progress);
@@ -319,9 +319,7 @@ void check(const ApproximationsOptions& options, const models::FitOptions& fit) 
   validate(options);
   if (options.methods.empty()) throw InvalidArgument("`methods` names no method");
   if (options.ranks.empty()) throw InvalidArgument("`ranks` names no number of base points");
-  const auto has_exact =
-      std::find(options.methods.begin(), options.methods.end(), kExact) != options.methods.end();
-  if (options.learn == kOnce && !has_exact)
+  if (options.learn == kOnce && !names_exact(options))
     throw InvalidArgument(
         "`learn=once` takes the hyperparameters of the exact fit; name exact among `methods`");
   if (options.learn == kOnce && fit.approximation.optimize_base)
@@ -341,6 +339,9 @@ ApproximationsResult compare_approximations(const data::Dataset& train, const Te
                                             const ProgressCallback& progress,
                                             const models::KernelMachine* exact) {
   check(options, fit);
+  if (exact != nullptr && !names_exact(options))
+    throw InvalidArgument(
+        "`exact` is the model that the others are compared with; name exact among `methods`");
   const ObservedCall call(progress);
   return ApproximationsStudy(train, test, fit, options, call.progress(), exact).run();
 }

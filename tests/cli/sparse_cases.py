@@ -217,6 +217,10 @@ class SparseTest(CliCase):
         self.refused(2, "compare", "t.csv", "--methods", "exact,vfe", "--test", "d.csv", "--exact", "exact.mcr",
                      saying="not learned from the rows")
         self.refused(2, *words, "--exact", "exact.mcr", "--kernel", "rbf", saying="another kernel")
+        self.json("fit", "d.csv", *FIXED, "--kernel", "matern32", "--mean", "linear", "-m", "other.mcr")
+        self.refused(2, *words, "--exact", "other.mcr", saying="kernel matern32, mean linear")
+        other = self.json(*words, "--exact", "other.mcr", "--kernel", "matern32", "--mean", "linear")
+        self.assertIsNotNone(other["runs"][1]["distance"])
         self.refused(2, "compare", "d.csv", "--methods", "vfe", "--test", "t.csv", "--exact", "exact.mcr", saying="name exact")
         self.json("fit", "d.csv", *FIXED, "--method", "vfe", "-m", "vfe.mcr")
         self.refused(2, *words, "--exact", "vfe.mcr", saying="no exact posterior")
