@@ -113,8 +113,8 @@ def running(chain, count=200):
     return [(int(n), sums[n - 1] / n, float(np.sqrt(max(squares[n - 1] / n - (sums[n - 1] / n) ** 2, 0)))) for n in lengths]
 
 
-def work_folder(results):
+def chains_folder(results):
     """For chains and checkpoints, which are large: git does not see it."""
-    folder = os.path.join(results, "work")
+    folder = os.path.join(results, "chains")
     os.makedirs(folder, exist_ok=True)
     return folder

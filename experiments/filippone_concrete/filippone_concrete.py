@@ -1,6 +1,6 @@
 """SGLD, Metropolis and HMC on concrete: filippone_concrete.py MERCER DATA RESULTS [smoke] [sgld|mh|hmc|tables]...
 
-Every sampler is one run of `mercer sample` with a checkpoint. Its draws stay in results/work; what tables and pictures need of them
+Every sampler is one run of `mercer sample` with a checkpoint. Its draws stay in results/chains; what tables and pictures need of them
 goes into CSV files, where a sampler that is run again replaces its lines.
 """
 
@@ -166,7 +166,7 @@ def main():
         print("skipped: the data folder has no concrete.csv.gz")
         return
     for sampler in chosen:
-        store.put(sampler, measure(mercer, data, chains.work_folder(results), sampler, runs[sampler]))
+        store.put(sampler, measure(mercer, data, chains.chains_folder(results), sampler, runs[sampler]))
         write_tables(results, store)
         draw(results, store)
     write_tables(results, store)

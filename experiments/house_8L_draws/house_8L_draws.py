@@ -177,7 +177,7 @@ def main():
     if not words or "products" in words:
         measure_products(mercer, data, store, sizes)
     if not words or "chains" in words:
-        measure_chains(mercer, data, store, chains.work_folder(results), sizes)
+        measure_chains(mercer, data, store, chains.chains_folder(results), sizes)
     write_tables(store)
     draw(store)
 
