@@ -169,6 +169,7 @@ optim::MinimizeResult ApproximateClimb::climb_first() {
   hessian_ = std::move(hessian);
   method_ = std::move(method);
   search_.use(method_.get());
+  search_.remember(best.theta);
   return best;
 }
 
