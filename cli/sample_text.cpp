@@ -132,7 +132,8 @@ Json solves_json(const models::SampleResult& result) {
   Json json = {{"gradients", solves.gradients}};
   put(json, "iterations_per_gradient",
       share(static_cast<double>(solves.iterations), solves.gradients));
-  json["unbiased"] = solves.unbiased > 0;
+  json["unbiased"] = solves.unbiased > 0 && solves.unbiased == solves.gradients;
+  json["unbiased_gradients"] = solves.unbiased;
   if (solves.unbiased == 0) return json;
   put(json, "continued_share", share(static_cast<double>(solves.continued), solves.random_stops));
   put(json, "extra_iterations",
@@ -144,9 +145,20 @@ Json solves_json(const models::SampleResult& result) {
 std::string solves_text(const models::SampleResult& result) {
   const auto solves = all_solves(result);
   if (solves.gradients == 0) return "";
+  std::string how;
+  if (solves.unbiased > 0 && solves.unbiased < solves.gradients)
+    how = fmt::format(
+        ", of which {} of {} stop at random; the others met their limit, and are not "
+        "right on average",
+        count(solves.unbiased), count(solves.gradients));
+  else if (solves.unbiased > 0)
+    how = ", which stop at random and are right on average";
+  if (solves.unbiased > 0 &&
+      result.plan.train_system.precision == inference::SolvePrecision::float32)
+    how += ", but for the rounding of float32 products";
   return fmt::format("; solves of {} iterations a gradient{}",
                      number(share(static_cast<double>(solves.iterations), solves.gradients), 3),
-                     solves.unbiased > 0 ? ", which stop at random and are right on average" : "");
+                     how);
 }
 
 std::string optional_number(const std::optional<double>& value, int digits) {

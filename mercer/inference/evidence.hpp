@@ -50,7 +50,7 @@ struct Evidence {
   std::int64_t matvecs = 0;       // single-column products with K
   double relative_residual = 0;   // of the solves, the worst column
   Index raised_conditionals = 0;  // Vecchia: not positive definite to rounding, and mended
-  std::optional<RandomStops> random_stops = {};  // where solves stopped by draws (Ask)
+  std::optional<RandomStops> random_stops = {};  // where all solves stopped by draws (Ask)
 };
 
 /// The log evidence of a fitted model, with an interval where it is estimated.

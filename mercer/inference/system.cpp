@@ -84,17 +84,37 @@ void measure_residual(const Operators& k, const linalg::Diagonal& noise, ConstMa
   if (handed_out != nullptr) *handed_out = std::move(r);
 }
 
+krylov::SolverOptions solver_options(const SystemChoice& choice, double tolerance) {
+  krylov::SolverOptions options;
+  options.tolerance = tolerance;
+  options.max_iterations = choice.max_iterations;
+  options.stagnation_window = choice.stagnation_window;
+  options.random_stop = choice.random_stop;
+  return options;
+}
+
+SystemReport report_of(krylov::SolveResult result) {
+  SystemReport report;
+  report.fell_back_to_double = result.fell_back_to_double;
+  report.stop = result.stop;
+  report.iterations = result.iterations;
+  report.inner_iterations = static_cast<int>(result.inner_iterations);
+  report.matvecs = result.total_matvecs();
+  report.energy_errors = energy_errors(result);
+  report.residuals = std::move(result.residuals);
+  report.random_stops = std::move(result.random_stops);
+  report.residual_norms = std::move(result.residual_norms);
+  report.relative_residual = result.relative_residual;
+  return report;
+}
+
 SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b, MatrixView x,
                                double tolerance, const Observer& observer, Matrix* residual,
                                krylov::Trail* trail) {
   if (const auto own = solver(system.choice.solver).solve)
     return own(system, b, x, tolerance, observer, residual);
   const auto& [k, noise, choice, preconditioner, adaptive] = system;
-  krylov::SolverOptions options;
-  options.tolerance = tolerance;
-  options.max_iterations = choice.max_iterations;
-  options.stagnation_window = choice.stagnation_window;
-  options.random_stop = choice.random_stop;
+  auto options = solver_options(choice, tolerance);
   krylov::SolverContext context;
   context.preconditioner = preconditioner;
   context.observer = observer;
@@ -109,17 +129,7 @@ SystemReport solve_iteratively(const IterativeSystem& system, ConstMatrixView b,
   const auto& a = single ? low : high;
   auto result = adaptive ? adaptive->solve(method, a, b, x, options, context)
                          : method.solve(a, b, x, options, context);
-  SystemReport report;
-  report.fell_back_to_double = result.fell_back_to_double;
-  report.stop = result.stop;
-  report.iterations = result.iterations;
-  report.inner_iterations = static_cast<int>(result.inner_iterations);
-  report.matvecs = result.total_matvecs();
-  report.energy_errors = energy_errors(result);
-  report.residuals = std::move(result.residuals);
-  report.random_stops = std::move(result.random_stops);
-  report.residual_norms = std::move(result.residual_norms);
-  report.relative_residual = result.relative_residual;
+  auto report = report_of(std::move(result));
   if (single) {
     // What is promised is the residual in double: single precision may not claim more than that.
     measure_residual(k, noise, b, x, residual, report);

@@ -55,6 +55,10 @@ struct IterativeSystem {
   const linalg::Preconditioner* preconditioner = nullptr;
   Adaptive* adaptive = nullptr;  // instead of it
 };
+/// What the choice says to a solver, and what the result of one says.
+krylov::SolverOptions solver_options(const SystemChoice& choice, double tolerance);
+SystemReport report_of(krylov::SolveResult result);
+
 /// x = H^-1 b from the first guess x, to |b - H x| <= tolerance |b| in double, whatever the
 /// precision of the products; `residual`, when not null, becomes b - H x, and `trail` is offered
 /// solutions on the way where the solver has them.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mercer/core/count_text.hpp"
+#include "mercer/core/options_json.hpp"
 #include "mercer/core/planned_threads.hpp"
 #include "mercer/inference/inference.hpp"
 #include "mercer/planning/training_plan.hpp"
@@ -79,6 +80,20 @@ const training::TrainerInfo& sampler_for(const inference::Problem& problem,
   return *by_solves;
 }
 
+// An option that another sampler has would be ignored.
+void refuse_options_of_others(const training::TrainerInfo& sampler,
+                              const training::SampleOptions& sample) {
+  const auto given = options_json(sample), usual = options_json(training::SampleOptions());
+  for (const auto& other : training::trainers()) {
+    if (!other.draws || other.name == sampler.name) continue;
+    for (const auto option : other.draws->options)
+      if (const std::string name(option); given.at(name) != usual.at(name))
+        throw InvalidArgument(fmt::format(
+            "`{}` belongs to the sampler {}, and {} is taken; leave it out, or say `sampler={}`",
+            name, other.name, sampler.name, other.name));
+  }
+}
+
 }  // namespace
 
 Plan plan_sampling(const inference::Problem& problem, double noise,
@@ -87,6 +102,7 @@ Plan plan_sampling(const inference::Problem& problem, double noise,
   validate(sample);
   const auto& sampler = sampler_for(problem, rows, sample, method);
   if (const auto why = sampler.refusal(problem); !why.empty()) throw InvalidArgument(why);
+  refuse_options_of_others(sampler, sample);
   train.train = "none";
   train.budget.reset();
   Plan plan = plan_fit(problem, noise, rows, method, train);

@@ -99,9 +99,10 @@ class MERCER_HIDDEN Search;
 
 /// A trainer that returns draws from the posterior instead of one point.
 struct DrawsInfo {
-  Index iterations = 0;    // of a chain, unless the user says otherwise
-  double evaluations = 1;  // evidences with gradient that one takes, about
-  bool preferred = false;  // `auto` takes it where that many are affordable
+  Index iterations = 0;                        // of a chain, unless the user says otherwise
+  double evaluations = 1;                      // evidences with gradient that one takes, about
+  bool preferred = false;                      // `auto` takes it where that many are affordable
+  std::vector<std::string_view> options = {};  // of SampleOptions, that it alone has
 };
 
 struct TrainerInfo {

@@ -186,6 +186,8 @@ class SampleTest(CliCase):
         self.refused(2, *base, "--chains", 0, saying="--chains")
         self.refused(2, *base, "--draws", 0, saying="--draws")
         self.refused(2, *base, "--sampler", "nuts", saying=("nuts", "hmc"))
+        self.refused(2, *base, "--sampler", "hmc", "--redraw", 7, saying=("--redraw", "sgld"))
+        self.refused(2, *base, "--sampler", "mh", "--half-steps", 7, saying=("--half-steps", "sgld"))
         self.refused(2, *base, "--train", "none", saying="--train")
         self.refused(2, "sample", "d.csv", "-m", "m.mcr", "--json", "-o", "-", saying="-o")
         self.refused(2, "sample", "d.csv", "-o", "same", "-m", "same", saying="--output")

@@ -132,6 +132,34 @@ TEST(Sgld, HalfStepsShowTheBiasOfTheStep) {
   }
 }
 
+// More of them than the phase has iterations are as many as it has.
+TEST(Sgld, HalfStepsEndWithThePhase) {
+  const auto w = make_world("rbf", "gaussian", 20);
+  Session run;  // 220 iterations, a phase from 100 on
+  run.options.half_steps = 100000;
+  for (const auto& chain : run(w, "sgld").draws.chains) {
+    EXPECT_EQ(chain.half_steps.iterations, 90);
+    EXPECT_EQ(chain.evaluations, 220 + 2 * 120);
+  }
+}
+
+// Solves that meet their limit are not told to be right on average.
+TEST(Sgld, CountsOnlyGradientsWhoseSolvesStopAtRandom) {
+  const auto w = make_world("rbf", "gaussian", 40);
+  Session run;
+  TrainingChoice choice;
+  choice.trainer = "sgld";
+  choice.rows = w.rows.size();
+  choice.system.solver = "cg";
+  choice.system.max_iterations = 1;
+  run.options.phase_ratio = 0.99;
+  const auto learned =
+      train(w.start, w.rows, choice,
+            {run.train_options, 4, 99, run.progress, run.on_step, nullptr, &run.options});
+  for (const auto& chain : learned.draws.chains)
+    EXPECT_LT(chain.solves.unbiased, chain.solves.gradients);
+}
+
 TEST(Sgld, TheBiasOfTheStepIsTwiceTheDifference) {
   Draws draws;
   draws.phi = Matrix(4, 1);

@@ -252,9 +252,10 @@ EvidenceGradient::Impl::Solutions EvidenceGradient::Impl::solve(const IterativeS
   auto unbiased = solve_unbiased(system, with_basis_first(b, q),
                                  with_basis_first(std::move(solved.x), q), request, observer);
   report(unbiased.report);
-  out.random_stops = summary_of(unbiased, b.col(0), q);
+  // One that met its limit of iterations is not right on average.
+  const bool ended = out.stop == StopReason::random_stop || out.stop == StopReason::converged;
+  if (ended) out.random_stops = summary_of(unbiased, b.col(0), q);
   if (cold) {
-    const bool ended = out.stop == StopReason::random_stop || out.stop == StopReason::converged;
     solved.telling = ended ? 0 : out.iterations;
     for (const auto& stop : unbiased.report.random_stops)
       solved.telling = std::max(*solved.telling, stop.early_iterations.value_or(0));

@@ -34,10 +34,7 @@ UnbiasedSolutions solve_unbiased(const IterativeSystem& system, ConstMatrixView 
                                  const UnbiasedRequest& request, const Observer& observer) {
   const auto& choice = system.choice;
   if (const auto why = unbiased_refusal(choice); !why.empty()) throw InvalidArgument(why);
-  krylov::SolverOptions options;
-  options.tolerance = request.tolerance;
-  options.max_iterations = choice.max_iterations;
-  options.stagnation_window = choice.stagnation_window;
+  auto options = solver_options(choice, request.tolerance);
   options.random_stop = request.stop;
   UnbiasedSolutions out;
   out.first = std::move(start);
@@ -48,17 +45,9 @@ UnbiasedSolutions solve_unbiased(const IterativeSystem& system, ConstMatrixView 
   context.observer = observer;
   context.last_iterate = &out.last_iterate;
   if (choice.precision == SolvePrecision::mixed) context.low_precision = &low;
-  auto result = krylov::ulisse_pair(choice.precision == SolvePrecision::float32 ? low : high, b,
-                                    out.first, out.second, options, context);
-  out.report.stop = result.stop;
-  out.report.iterations = result.iterations;
-  out.report.matvecs = result.total_matvecs();
-  out.report.seconds = result.seconds;
-  out.report.relative_residual = result.relative_residual;
-  out.report.residual_norms = std::move(result.residual_norms);
-  out.report.residuals = std::move(result.residuals);
-  out.report.random_stops = std::move(result.random_stops);
-  out.report.fell_back_to_double = result.fell_back_to_double;
+  out.report =
+      report_of(krylov::ulisse_pair(choice.precision == SolvePrecision::float32 ? low : high, b,
+                                    out.first, out.second, options, context));
   return out;
 }
 

@@ -210,8 +210,11 @@ void LangevinChain::learn_scale(const Vector& h, double e) {
   for (Index i = 0; i < drift.size(); ++i) scale_(i) = std::min(1.0, kLongestDrift / drift(i));
 }
 
+// Those that are wanted, as far as the phase lasts.
 Index LangevinChain::half_step_iterations() const {
-  return setup().options.half_steps.value_or(setup().iterations / kHalfStepShare);
+  const Index left = setup().iterations - done();
+  return std::min(setup().options.half_steps.value_or(setup().iterations / kHalfStepShare),
+                  half_done_ + left);
 }
 
 // Two steps of e/2 whose noises add up to that of the step, z = (z1 + z2) / sqrt 2: the two paths
@@ -235,13 +238,14 @@ LangevinChain::HalfPath LangevinChain::half_steps(Index iteration, double e, con
 
 // The chain has moved too. The first quarter is for the difference to settle.
 void LangevinChain::settle_half_steps(HalfPath next) {
+  const Index wanted = half_step_iterations();
   for (const auto& value : next.values) {
     count(value);
     if (!value.possible()) ++counts().failed;
   }
   half_ = std::move(next.phi);
   half_done_ = next.done;
-  if (4 * half_done_ <= half_step_iterations()) return;
+  if (4 * half_done_ <= wanted) return;
   auto& sums = counts().half_steps;
   const Vector chain = phi() - setup().mode.phi, half = half_ - setup().mode.phi;
   ++sums.iterations;
@@ -302,7 +306,9 @@ TrainerInfo sgld_info() {
                                    }});
               },
           .draws = DrawsInfo{.iterations = kSgldIterations,
-                             .evaluations = 1 + 2.0 / static_cast<double>(kHalfStepShare)}};
+                             .evaluations = 1 + 2.0 / static_cast<double>(kHalfStepShare),
+                             .options = {"first_step", "last_step", "phase_ratio", "redraw",
+                                         "half_steps", "unbiased"}}};
 }
 
 }  // namespace mercer::training
