@@ -120,9 +120,10 @@ def write_tables(folder, store):
 
 
 def draw(folder, store):
+    """Scores that are worse than a constant's are in the table only: they would hide how the others differ."""
     panels = []
     for name in dict.fromkeys(d for d, _ in store.records):
-        records = [r for (d, _), r in store.records.items() if d == name and r["fit_seconds"] not in (None, "")]
+        records = [r for (d, _), r in store.records.items() if d == name and r["fit_seconds"] not in (None, "") and float(r["srmse"]) < 1]
         for key, label in (("srmse", "standardised RMSE"), ("nll", "NLL")):
             lines = {m: [(float(r["fit_seconds"]), float(r[key])) for r in records if r["method"] == m] for m in METHODS}
             panels.append((name, "seconds of fit", label, {m: line for m, line in lines.items() if line}))
