@@ -91,6 +91,23 @@ Json parameters_json(const models::SampleResult& result) {
   return all;
 }
 
+// Delayed acceptance: proposals are walks on a surrogate.
+bool delayed(const models::SampleResult& result) {
+  return result.draws.chains.front().walk_acceptance > 0;
+}
+
+double evidence_error(const models::SampleResult& result) {
+  double worst = 0;
+  for (const auto& chain : result.draws.chains) worst = std::max(worst, chain.evidence_error);
+  return worst;
+}
+
+void put_delayed(Json& json, const models::SampleResult& result) {
+  put(json, "walk_acceptance",
+      mean_over_chains(result, [](const ChainReport& c) { return c.walk_acceptance; }));
+  put(json, "evidence_error", evidence_error(result));
+}
+
 // Where the kept draws begin: after the warm-up, or in the Langevin phase.
 Json phase_json(const models::SampleResult& result) {
   Json json = {{"kept_from", result.draws.iteration.front()},
@@ -202,6 +219,13 @@ std::string sampling_text(const models::SampleResult& result) {
         number(mean_over_chains(result, [](const ChainReport& c) { return c.acceptance; }), 2),
         number(step, 3));
   }
+  if (delayed(result))
+    text += fmt::format(
+        " (walks on the Vecchia likelihood: {})",
+        number(mean_over_chains(result, [](const ChainReport& c) { return c.walk_acceptance; }),
+               2));
+  if (const double error = evidence_error(result); error > 0)
+    text += fmt::format(", standard error of an evidence {} at most", number(error, 2));
   return text;
 }
 
@@ -254,6 +278,7 @@ Json sample_json(const SampleCommand& command, const Arguments& arguments,
     put(json, "acceptance",
         mean_over_chains(result, [](const ChainReport& c) { return c.acceptance; }));
   }
+  if (delayed(result)) put_delayed(json, result);
   put(json, "step", mean_over_chains(result, [](const ChainReport& c) { return c.step; }));
   json["phase"] = phase_json(result);
   if (langevin(result)) json["solves"] = solves_json(result);

@@ -39,9 +39,10 @@ struct RandomStops {
 
 /// One evaluation. Estimates by solves have a gradient with its noise but no value.
 struct Evidence {
-  double value = 0;       // estimates by solves have none
-  Vector gradient;        // in problem.log_parameters(); empty when not asked for, or interrupted
-  Vector standard_error;  // of each entry of an estimated gradient; empty when not measured
+  double value = 0;        // gradients by solves have none
+  double value_error = 0;  // standard error of an estimated value
+  Vector gradient;         // in problem.log_parameters(); empty when not asked for, or interrupted
+  Vector standard_error;   // of each entry of an estimated gradient; empty when not measured
   /// Columns d with mean zero whose mean d d' is the covariance of the gradient.
   Matrix contrasts;
   Matrix information;  // expected information of the parameters, where the method has it

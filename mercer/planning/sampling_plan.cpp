@@ -107,21 +107,22 @@ Plan plan_sampling(const inference::Problem& problem, double noise,
   train.budget.reset();
   Plan plan = plan_fit(problem, noise, rows, method, train);
   const auto reason = plan.reason;
-  if (sampler.by_solves) {
+  const bool by_solves = sampler.by_solves && rows.size() > sampler.draws->factored_rows;
+  if (by_solves) {
     train.train = sampler.name;
     plan_training(problem, noise, rows, method, train, 0, plan);
   }
-  const auto by =
-      sampler.by_solves ? inference::EvidenceBy::solves : inference::EvidenceBy::factorisation;
+  const auto by = by_solves ? inference::EvidenceBy::solves : inference::EvidenceBy::factorisation;
   const auto cost = cost_of(problem, rows, by, plan.train_system, train.probes, plan.calibration);
   PlanRow row;
   row.stage = "train";
   row.method = fmt::format("{}, {} of {}", sampler.name, plural(sample.chains, "chain"),
                            plural(planned_iterations(sampler, sample), "iteration"));
   row.seconds = sampling_seconds(sampler, cost.seconds, sample);
-  row.bytes = sampler.by_solves ? cost.bytes : exact_bytes(cost.bytes, rows.size(), sample.chains);
+  row.bytes = by_solves ? cost.bytes : exact_bytes(cost.bytes, rows.size(), sample.chains);
   row.fits = plan.base_bytes + row.bytes <= plan.budget_bytes;
-  row.note = fmt::format("{:.2g} s a gradient", cost.seconds);
+  row.note = fmt::format("{:.2g} s {}", cost.seconds,
+                         sampler.draws->values ? "an evidence" : "a gradient");
   if (!row.fits) refuse(plan, {row}, "sampling", method);
   row.chosen = true;
   // In place of what was planned for learning by the same gradients.
@@ -133,16 +134,19 @@ Plan plan_sampling(const inference::Problem& problem, double noise,
   plan.rows.insert(plan.rows.begin(), row);
   plan.trains = true;
   plan.train_method = sampler.name;
-  plan.train_by_solves = sampler.by_solves;
+  plan.train_by_solves = by_solves;
   plan.train_rows = rows.size();
   plan.train_levels.clear();
   plan.solve_levels.clear();
   plan.start_rows = 0;
   plan.train_budget.reset();
-  plan.reason = fmt::format(
-      "Hyperparameters are drawn by {} on {} ({} {}). {}", sampler.name, plural(rows.size(), "row"),
-      problem.gaussian() ? "likelihood" : "Laplace evidence",
-      sampler.by_solves ? "gradients by solves" : "by factorisations", reason);
+  plan.reason = fmt::format("Hyperparameters are drawn by {} on {} ({} {}). {}", sampler.name,
+                            plural(rows.size(), "row"),
+                            problem.gaussian() ? "likelihood" : "Laplace evidence",
+                            !by_solves              ? "by factorisations"
+                            : sampler.draws->values ? "by solves"
+                                                    : "gradients by solves",
+                            reason);
   return plan;
 }
 

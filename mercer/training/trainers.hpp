@@ -14,5 +14,6 @@ TrainerInfo adagrad_info();
 TrainerInfo mh_info();
 TrainerInfo hmc_info();
 TrainerInfo sgld_info();
+TrainerInfo da_info();
 
 }  // namespace mercer::training

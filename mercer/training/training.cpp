@@ -199,6 +199,7 @@ Registry<TrainerInfo>& trainers() {
                                                           mh_info(),
                                                           hmc_info(),
                                                           sgld_info(),
+                                                          da_info(),
                                                       });
   return all;
 }

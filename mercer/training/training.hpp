@@ -102,6 +102,8 @@ struct DrawsInfo {
   Index iterations = 0;                        // of a chain, unless the user says otherwise
   double evaluations = 1;                      // evidences with gradient that one takes, about
   bool preferred = false;                      // `auto` takes it where that many are affordable
+  bool values = false;                         // by solves: values of the evidence, no gradients
+  Index factored_rows = 0;                     // by solves: so few rows are factored all the same
   std::vector<std::string_view> options = {};  // of SampleOptions, that it alone has
 };
 

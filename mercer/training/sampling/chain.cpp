@@ -42,6 +42,8 @@ void Chain::visit_all(Archive& archive) {
   archive.number("continued", report_.solves.continued);
   archive.number("extra_iterations", report_.solves.extra_iterations);
   archive.number("stop_variance", report_.solves.variance);
+  archive.number("walk_acceptance", report_.walk_acceptance);
+  archive.number("evidence_error", report_.evidence_error);
   archive.array("start", report_.start);
   archive.array("phi", phi_);
   archive.numbers("ratios", report_.ratios);

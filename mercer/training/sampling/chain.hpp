@@ -3,6 +3,8 @@
 // to the same bits, whatever the threads.
 #pragma once
 
+#include <optional>
+
 #include "mercer/training/archive.hpp"
 #include "mercer/training/sampling/draws.hpp"
 #include "mercer/training/sampling/log_posterior.hpp"
@@ -15,6 +17,7 @@ struct ChainSetup {
   const SampleOptions& options;
   const PosteriorMode& mode;
   std::unique_ptr<LogPosterior> target;
+  std::unique_ptr<LogPosterior> surrogate;  // null unless the sampler asks for one
   Vector start;
   Index rows = 0;  // of the data
   Index iterations = 0, warmup = 0;
@@ -76,6 +79,9 @@ struct Sampler {
   Index iterations;  // unless the user says otherwise
   double warmup;     // share of these, the same
   MakeChain make;
+  bool values = false;  // takes values of the evidence, also by solves; else gradients by solves
+  /// A cheap evidence beside the exact one.
+  std::optional<inference::EvidenceBy> surrogate = {};
 };
 
 /// Draws from the posterior by all chains of the options of the search: finds the mode, spreads the

@@ -43,6 +43,7 @@ class ChainLoop {
  private:
   void begin();
   void begin_again(const inference::State& state);
+  std::unique_ptr<LogPosterior> make_surrogate(const inference::InferenceSetup& with);
   std::unique_ptr<Chain> make_chain(Index number, bool spread);
   Vector spread_start(LogPosterior& target, std::uint64_t seed) const;
   void advance(Index until);
@@ -92,7 +93,8 @@ ChainLoop::ChainLoop(Search& search, const Sampler& sampler)
 
 Vector ChainLoop::spread_start(LogPosterior& target, std::uint64_t seed) const {
   const Matrix root = covariance_root(mode_.covariance_of_rows);
-  const inference::Ask ask{.gradient = sampler_.evidence == inference::EvidenceBy::solves};
+  const bool by_solves = sampler_.evidence == inference::EvidenceBy::solves;
+  const inference::Ask ask{.gradient = by_solves && !sampler_.values};
   Rng rng(seed, "start");
   double spread = kStartSpread;
   for (int i = 0; i < kStartTries; ++i) {
@@ -105,11 +107,22 @@ Vector ChainLoop::spread_start(LogPosterior& target, std::uint64_t seed) const {
   return mode_.phi;
 }
 
+// Its neighbours are those of the mode, so that it is one function of the parameters.
+std::unique_ptr<LogPosterior> ChainLoop::make_surrogate(const inference::InferenceSetup& with) {
+  auto problem = problem_;
+  problem.set_log_parameters(mode_.phi);
+  auto method =
+      inference::make(inference::evidence_method(problem, *sampler_.surrogate), problem, with);
+  method->renew(problem);
+  return std::make_unique<LogPosterior>(std::move(problem), prior_, box_, std::move(method));
+}
+
 std::unique_ptr<Chain> ChainLoop::make_chain(Index number, bool spread) {
   ChainSetup setup{
       .options = options_,
       .mode = mode_,
       .target = nullptr,
+      .surrogate = nullptr,
       .start = mode_.phi,
       .rows = rows_.size(),
       .iterations = iterations_,
@@ -120,6 +133,7 @@ std::unique_ptr<Chain> ChainLoop::make_chain(Index number, bool spread) {
   setup.target = std::make_unique<LogPosterior>(
       problem_, prior_, box_,
       inference::make(inference::evidence_method(problem_, sampler_.evidence), problem_, with));
+  if (sampler_.surrogate) setup.surrogate = make_surrogate(with);
   if (spread) setup.start = spread_start(*setup.target, setup.seed);
   return sampler_.make(std::move(setup));
 }

@@ -43,6 +43,8 @@ struct ChainReport {
   ChainSolves solves;
   HalfStepSums half_steps;
   double least_scale = 1;      // sgld: of M in the phase, over its directions; 1: M is as planned
+  double walk_acceptance = 0;  // da: of the steps on the surrogate, after the warm-up
+  double evidence_error = 0;   // da by solves: largest standard error of an evidence
   std::vector<double> ratios;  // sgld: the phase ratio after every batch of gradients
 };
 

@@ -95,6 +95,7 @@ LogPosterior::Value LogPosterior::at(ConstVectorView phi, const inference::Ask& 
   out.log_density = value;
   out.iterations = evidence.iterations;
   out.random_stops = evidence.random_stops;
+  out.error = evidence.value_error;
   out.gradient = std::move(evidence.gradient);
   if (out.gradient.size() > 0) prior_.add_gradient(phi, out.gradient);
   return out;

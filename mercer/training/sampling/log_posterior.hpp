@@ -25,6 +25,7 @@ class LogPosterior {
     Vector gradient;     // empty where there is none
     int iterations = 0;  // of solves
     std::optional<inference::RandomStops> random_stops;
+    double error = 0;  // standard error of an evidence that is estimated
     bool possible() const { return log_density > -HUGE_VAL; }
   };
   /// Throws Interrupted.

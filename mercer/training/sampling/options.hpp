@@ -26,6 +26,8 @@ struct SampleOptions {
   Index redraw = 20;  // iterations between two draws of the probes
   std::optional<Index> half_steps;  // iterations that are also made in half steps
   std::string unbiased = "auto";    // solves that stop at random and are right on average
+  // da only:
+  Index surrogate_steps = 20;  // on the Vecchia likelihood between two exact evidences
 };
 
 /// auto and the trainers of the registry that return draws.
@@ -38,12 +40,14 @@ void visit_fields(SampleOptions& o, Visitor&& field) {
         o.sampler, OneOf{sampler_names()});
   field({"chains", "C", "chains, from starts that are further apart than the posterior is wide"},
         o.chains, Positive{});
-  field({"iterations", "n", "of every chain, warm-up included", "hmc 2000, mh and sgld 20000"},
-        o.iterations, Positive{});
+  field(
+      {"iterations", "n", "of every chain, warm-up included", "hmc and da 2000, mh and sgld 20000"},
+      o.iterations, Positive{});
   field({"warmup", "w",
-         "iterations before any draw is kept, in which mh and hmc adapt; sgld keeps draws from the "
+         "iterations before any draw is kept, in which mh, hmc and da adapt; sgld keeps draws from "
+         "the "
          "Langevin phase on, and not before this",
-         "half of the iterations; sgld 0"},
+         "half of the iterations; da a quarter, sgld 0"},
         o.warmup, NonNegative{});
   field({"prior", "NAME=P",
          "prior of a parameter, as lengthscale=gamma(2,2); a name without its [..] is all of them; "
@@ -67,6 +71,8 @@ void visit_fields(SampleOptions& o, Visitor&& field) {
          "sgld: solves stop early at random and are right on average; no: they end at 1e-4; auto "
          "is yes with Gaussian noise, cg and a preconditioner that does not change"},
         o.unbiased, OneOf{{"auto", "yes", "no"}});
+  field({"surrogate_steps", "S", "da: steps on the Vecchia likelihood before each exact evidence"},
+        o.surrogate_steps, Positive{});
 }
 
 }  // namespace mercer::training
