@@ -2,6 +2,8 @@
 // size that small tables have.
 //   flops/s    of the cubic part alone: n^3/3 a factorisation, 2 n^3/3 the inverse after it
 //   of_dgemm   that rate over the rate of OpenBLAS's dgemm on as many threads, measured just before
+//   gradient_pass: the pass over the tiles of a gradient by solves with five columns, the second
+//   argument being its arithmetic (64 or 32 bits), beside one product in float32 (float32_product)
 //   CPU        processor seconds of all threads: on a busy machine the number to look at
 //
 //   evidence_bench [--benchmark_filter=...], and the other options of Google Benchmark
@@ -122,6 +124,27 @@ void evidence_and_gradient(benchmark::State& state) {
   set_rates(state, yardstick, cube(state));
 }
 
+void gradient_pass(benchmark::State& state) {
+  constexpr Index kColumns = 5;
+  const Matrix x = points(state.range(0));
+  const auto p = problem();
+  const operators::TiledOperator op(
+      p.kernel, x,
+      state.range(1) == 32 ? operators::Precision::float32 : operators::Precision::float64);
+  const Matrix u = Matrix::Random(x.rows(), kColumns), v = Matrix::Random(x.rows(), kColumns);
+  Matrix kv(x.rows(), kColumns);
+  Vector gradient(p.kernel.num_parameters());
+  for ([[maybe_unused]] auto _ : state) op.apply_with_quick_gradient(u, v, kv, gradient);
+}
+
+void float32_product(benchmark::State& state) {
+  const Matrix x = points(state.range(0));
+  const operators::TiledOperator op(problem().kernel, x, operators::Precision::float32);
+  const Matrix v = Matrix::Random(x.rows(), 1);
+  Matrix kv(x.rows(), 1);
+  for ([[maybe_unused]] auto _ : state) op.apply(v, kv);
+}
+
 void sizes(benchmark::internal::Benchmark* b) {
   for (const int n : {250, 330, 691, 992, 2000}) b->Arg(n);
   b->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime();
@@ -133,6 +156,12 @@ BENCHMARK(factorisation)->Apply(sizes);
 BENCHMARK(inverse)->Apply(sizes);
 BENCHMARK(slopes)->Apply(sizes);
 BENCHMARK(evidence_and_gradient)->Apply(sizes);
+BENCHMARK(float32_product)->Arg(20000)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(gradient_pass)
+    ->Args({20000, 64})
+    ->Args({20000, 32})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace mercer

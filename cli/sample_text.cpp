@@ -137,6 +137,8 @@ training::ChainSolves all_solves(const models::SampleResult& result) {
     sum.continued += chain.solves.continued;
     sum.extra_iterations += chain.solves.extra_iterations;
     sum.variance += chain.solves.variance;
+    sum.float32_passes += chain.solves.float32_passes;
+    sum.pass_error = std::max(sum.pass_error, chain.solves.pass_error);
   }
   return sum;
 }
@@ -156,6 +158,8 @@ Json solves_json(const models::SampleResult& result) {
   put(json, "extra_iterations",
       share(static_cast<double>(solves.extra_iterations), solves.random_stops));
   put(json, "relative_sd", std::sqrt(share(solves.variance, solves.unbiased)));
+  json["float32_passes"] = solves.float32_passes;
+  json["pass_error"] = solves.float32_passes > 0 ? Json(solves.pass_error) : Json(nullptr);
   return json;
 }
 

@@ -35,6 +35,9 @@ struct RandomStops {
   Index extra_iterations = 0;  // after the early tolerance, summed over them
   /// An unbiased estimate of E |xhat - x|_H^2 / |x|_H^2 for the right-hand side y.
   double relative_variance = 0;
+  /// Where the pass over the tiles was in float32: its rounding in standard errors of the gradient,
+  /// as measured last.
+  std::optional<double> pass_error = {};
 };
 
 /// One evaluation. Estimates by solves have a gradient with its noise but no value.

@@ -14,7 +14,7 @@ namespace {
 
 using detail::kGradientPanel;
 using detail::kGradientRows;
-using detail::TreePass;
+using TreePass = detail::TreePass<double>;
 
 // Rows of x that one task of diagonal_gradient adds up.
 constexpr Index kDiagonalRows = 256;

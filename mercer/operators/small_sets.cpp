@@ -34,7 +34,7 @@ struct SmallSets::Impl {
   detail::PointSet points;
   Index room = 0;
   std::unique_ptr<detail::StripEvaluator<double>> evaluator;
-  std::unique_ptr<detail::TreePass> pass;  // made when first used
+  std::unique_ptr<detail::TreePass<double>> pass;  // made when first used
   detail::Buffer<double> u, v;
 };
 
@@ -59,8 +59,8 @@ void SmallSets::gradient(ConstVectorView u, ConstVectorView v, VectorView gradie
     throw DimensionMismatch("small sets: length of gradient", gradient.size(),
                             "number of parameters", impl.program.num_parameters);
   if (!impl.pass)
-    impl.pass =
-        std::make_unique<detail::TreePass>(impl.program, impl.points, impl.points, impl.room);
+    impl.pass = std::make_unique<detail::TreePass<double>>(impl.program, impl.points, impl.points,
+                                                           impl.room);
   impl.fill(u, impl.u.data());
   impl.fill(v, impl.v.data());
   detail::outer_gradient(impl.points, *impl.pass, impl.u.data(), impl.v.data(), gradient);

@@ -181,7 +181,16 @@ void StoredOperator::columns(std::span<const Index> which, MatrixView out) const
 void StoredOperator::apply_with_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
                                          VectorView gradient) const {
   detail::check_product_with_gradient("stored product with gradient", size(), u, v, kv);
-  detail::product_with_gradient(impl_->program, impl_->sorted, u, v, kv, gradient);
+  detail::product_with_gradient(impl_->program, impl_->sorted, Precision::float64, u, v, kv,
+                                gradient);
+  count_products(v.cols());
+}
+
+void StoredOperator::apply_with_quick_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
+                                               VectorView gradient) const {
+  detail::check_product_with_gradient("stored product with gradient", size(), u, v, kv);
+  detail::product_with_gradient(impl_->program, impl_->sorted, impl_->precision, u, v, kv,
+                                gradient);
   count_products(v.cols());
 }
 

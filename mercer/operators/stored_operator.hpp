@@ -22,6 +22,8 @@ class StoredOperator final : public KernelOperator {
   void columns(std::span<const Index> which, MatrixView out) const override;
   void apply_with_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
                            VectorView gradient) const override;
+  void apply_with_quick_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
+                                 VectorView gradient) const override;
 
   /// Bytes the stored tiles take, for the planner.
   static double bytes(Index n, Precision precision);

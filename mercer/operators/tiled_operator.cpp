@@ -64,7 +64,16 @@ void TiledOperator::columns(std::span<const Index> which, MatrixView out) const 
 void TiledOperator::apply_with_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
                                         VectorView gradient) const {
   detail::check_product_with_gradient("tiled product with gradient", size(), u, v, kv);
-  detail::product_with_gradient(impl_->program, impl_->sorted, u, v, kv, gradient);
+  detail::product_with_gradient(impl_->program, impl_->sorted, Precision::float64, u, v, kv,
+                                gradient);
+  count_products(v.cols());
+}
+
+void TiledOperator::apply_with_quick_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
+                                              VectorView gradient) const {
+  detail::check_product_with_gradient("tiled product with gradient", size(), u, v, kv);
+  detail::product_with_gradient(impl_->program, impl_->sorted, impl_->precision, u, v, kv,
+                                gradient);
   count_products(v.cols());
 }
 

@@ -24,6 +24,8 @@ class TiledOperator final : public KernelOperator {
   void columns(std::span<const Index> which, MatrixView out) const override;
   void apply_with_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
                            VectorView gradient) const override;
+  void apply_with_quick_gradient(ConstMatrixView u, ConstMatrixView v, MatrixView kv,
+                                 VectorView gradient) const override;
 
  private:
   struct MERCER_HIDDEN Impl;

@@ -188,6 +188,33 @@ TEST(UnbiasedGradient, ResumesToTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_NE(other.estimate(problem, 1e-6, 0, {}, stop_of(5, 0.01)).gradient, first);
 }
 
+// The first estimate measures what float32 does, and is in double; the next ones are in float32 and
+// differ from those in double by about as much as was measured.
+TEST(UnbiasedGradient, PassesInFloat32AreFarBelowTheNoise) {
+  const auto data = make_data(300);
+  for (const char* kernel : {"rbf:iso", "matern12", "2 * matern32 + linear"}) {
+    const Problem problem(kernels::Kernel::parse(kernel, 2), 0.1);
+    auto options = options_for(Probes::rademacher, true);
+    options.probes = 4;
+    options.system.precision = SolvePrecision::mixed;
+    EvidenceGradient rounded(data, options), in_double(data, options);
+    const auto first = rounded.estimate(problem, 1e-6, 0, {}, stop_of(1));
+    ASSERT_TRUE(first.random_stops);
+    EXPECT_FALSE(first.random_stops->pass_error);
+    auto state = rounded.state();
+    state.pass_error = std::numeric_limits<double>::infinity();
+    in_double.resume(state, problem);
+    const auto quick = rounded.estimate(problem, 1e-6, 3, {}, stop_of(2));
+    const auto exact = in_double.estimate(problem, 1e-6, 3, {}, stop_of(2));
+    ASSERT_TRUE(quick.random_stops->pass_error) << kernel;
+    EXPECT_LE(*quick.random_stops->pass_error, 0.01);
+    EXPECT_FALSE(exact.random_stops->pass_error);
+    const Vector difference = (quick.gradient - exact.gradient).cwiseQuotient(exact.standard_error);
+    EXPECT_LT(difference.cwiseAbs().maxCoeff(), 0.02) << kernel;
+    EXPECT_GT(difference.cwiseAbs().maxCoeff(), 0) << kernel;  // they do round
+  }
+}
+
 TEST(UnbiasedGradient, NoDrawIsLeftWhereTheEarlyToleranceIsTheTolerance) {
   const auto data = make_data(60);
   const auto problem = make_problem();

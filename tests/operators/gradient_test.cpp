@@ -18,6 +18,7 @@ using testing::some_kernel;
 // The reference itself rounds each term a few times; sums of squares are formed as
 // a^2 + b^2 - 2ab where points are within a few lengthscales.
 constexpr double kTolerance = 1e-13;
+constexpr double kFloatTolerance = 1e-5;
 
 TEST(ProductWithGradient, EveryKernelOnEveryTarget) {
   const Matrix u = random_matrix(150, 3, 2);
@@ -37,6 +38,10 @@ TEST(ProductWithGradient, EveryKernelOnEveryTarget) {
           op.apply_with_gradient(u, v, kv, gradient);
           expect_close(gradient, reference, kTolerance, text + " on " + target);
           EXPECT_LE(testing::scaled_error(k, v, kv), 1e-14) << text;
+          if (precision == Precision::float64) continue;
+          op.apply_with_quick_gradient(u, v, kv, gradient);
+          expect_close(gradient, reference, kFloatTolerance, text + " in float32 on " + target);
+          EXPECT_LE(testing::scaled_error(k, v, kv), 1e-6) << text;
         }
         simd::force_target("");
       }

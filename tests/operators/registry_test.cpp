@@ -107,6 +107,25 @@ TEST_P(Operators, GiveProductAndGradientInDouble) {
   }
 }
 
+TEST_P(Operators, GiveQuickGradientsInTheirPrecision) {
+  for (const Index n : {1, 150}) {
+    const Matrix x = random_matrix(n, 3, 7);
+    const Matrix u = random_matrix(n, 3, 8), v = random_matrix(n, 3, 9);
+    for (const auto& text : kKernels) {
+      const auto kernel = some_kernel(text, 3);
+      const auto reference = testing::reference_gradient(kernel, x, u * v.transpose());
+      const auto k = reference_matrix(kernel, x, x);
+      for (const auto precision : kPrecisions) {
+        Matrix kv(n, 3);
+        Vector gradient(kernel.num_parameters());
+        make(GetParam(), kernel, x, precision)->apply_with_quick_gradient(u, v, kv, gradient);
+        expect_close(gradient, reference, precision == Precision::float32 ? 1e-6 : 1e-13, text);
+        EXPECT_LE(scaled_error(k, v, kv), tolerance(precision)) << text;
+      }
+    }
+  }
+}
+
 TEST_P(Operators, MultiplyAcrossToNewPoints) {
   const Matrix x = random_matrix(230, 3, 10);
   const Matrix v = random_matrix(230, 2, 11);

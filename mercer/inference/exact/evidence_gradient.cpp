@@ -36,6 +36,11 @@ constexpr int kManyIterations = 15;
 constexpr Index kHybridNeighbours = 30;
 constexpr int kHighestLevel = 3;
 constexpr Index kPathwiseFeatures = 2000;
+// A pass in float32 must be so close to that in double, in standard errors of the gradient, which
+// is measured in every hundredth estimate, against so many contrasts of probes.
+constexpr double kSmallPassError = 0.01;
+constexpr int kEstimatesPerCheck = 100;
+constexpr int kCheckContrasts = 3;
 
 // Columns of a draw from N(0, K), nearly.
 Matrix prior_draws(const kernels::Kernel& kernel, ConstMatrixView x, Index count,
@@ -51,6 +56,36 @@ Matrix prior_draws(const kernels::Kernel& kernel, ConstMatrixView x, Index count
 // Signs of the r-th contrast between probes: a row of a Hadamard matrix, r >= 1.
 double contrast_sign(Index probe, int r) {
   return std::popcount(static_cast<unsigned>(probe) & static_cast<unsigned>(r)) % 2 == 0 ? 1 : -1;
+}
+
+// Columns with mean zero and, suitably scaled, the variance of the mean over probes: the pass over
+// u and v, whose columns belong to probes, with signs. At most as many as probes but one.
+template <class Pass>
+Matrix contrasts_of(ConstMatrixView u, ConstMatrixView v, int wanted, const Pass& pass) {
+  const Index t = u.cols();
+  const auto count = std::min<Index>(wanted, t - 1);
+  Matrix out;
+  Vector mean;  // needed only when the signs do not balance
+  for (int r = 1; r <= count; ++r) {
+    Matrix contrast = u;
+    double balance = 0;
+    for (Index s = 0; s < t; ++s) {
+      contrast.col(s) *= contrast_sign(s, r);
+      balance += contrast_sign(s, r) / static_cast<double>(t);
+    }
+    Vector d = pass(contrast, v);
+    if (balance != 0) {
+      if (mean.size() == 0) mean = pass(u, v);
+      d -= balance * mean;
+    }
+    if (out.size() == 0) out.resize(d.size(), count);
+    out.col(r - 1) = d / std::sqrt(std::max(1 - balance * balance, 1e-3));
+  }
+  return out;
+}
+
+Vector standard_errors(const Matrix& contrasts) {
+  return contrasts.cwiseAbs2().rowwise().mean().cwiseSqrt();
 }
 
 // The columns [y, A, ..] of right-hand sides or solutions as [A, y, ..], A of q columns, and back.
@@ -319,43 +354,44 @@ Evidence EvidenceGradient::estimate(const Problem& problem, double tolerance, in
   u.rightCols(t) *= -0.5 / static_cast<double>(t);
   v.rightCols(t) = probes.v.cols() > 0 ? probes.v : solved.second().rightCols(t);
   const Index p = problem.kernel.num_parameters();
-  const auto pass = [&](ConstMatrixView left, ConstMatrixView right) {
-    Vector gradient(p + 1);
-    k.exact->apply_with_gradient(left, right, kv.leftCols(left.cols()), gradient.head(p));
-    gradient(p) = slope.dot((left.array() * right.array()).rowwise().sum().matrix());
-    return gradient;
+  const auto pass_of = [&](bool quick) {
+    return [&, quick](ConstMatrixView left, ConstMatrixView right) {
+      Vector gradient(p + 1);
+      const MatrixView product = kv.leftCols(left.cols());
+      if (quick)
+        k.fast->apply_with_quick_gradient(left, right, product, gradient.head(p));
+      else
+        k.exact->apply_with_gradient(left, right, product, gradient.head(p));
+      gradient(p) = slope.dot((left.array() * right.array()).rowwise().sum().matrix());
+      return gradient;
+    };
   };
-  out.gradient = pass(u, v);
+  auto& state = self.state;
+  const bool may_round = random_stop && k.fast && t > 1;
+  const bool checks = may_round && state.estimates % kEstimatesPerCheck == 0;
+  const bool quick = may_round && !checks && state.pass_error <= kSmallPassError;
+  out.gradient = pass_of(quick)(u, v);
+  if (checks) {
+    const Vector rounding = (pass_of(true)(u, v) - out.gradient).head(p).cwiseAbs();
+    const Vector noise_of_probes = standard_errors(
+        contrasts_of(u.rightCols(t), v.rightCols(t), kCheckContrasts, pass_of(true)));
+    state.pass_error =
+        rounding.cwiseQuotient(noise_of_probes.head(p)).maxCoeff<Eigen::PropagateNaN>();
+  }
+  if (quick && out.random_stops) out.random_stops->pass_error = state.pass_error;
   if (self.options.kind == Probes::control)
     out.gradient -= 0.5 * approximations::inverse_trace(self.sparse->factor(), problem.kernel,
                                                         self.data.x, slope);
 
   out.gradient(p) += self.data.replicates.slope(problem.noise());
 
-  // A contrast of probes has mean zero and, suitably scaled, the variance of the mean.
-  const int passes = static_cast<int>(std::min<Index>(error_passes, t - 1));
-  if (passes > 0) {
-    out.contrasts.resize(p + 1, passes);
-    Vector mean;  // needed only when the signs do not balance
-    for (int r = 1; r <= passes; ++r) {
-      Matrix contrast = u.rightCols(t);
-      double balance = 0;
-      for (Index s = 0; s < t; ++s) {
-        contrast.col(s) *= contrast_sign(s, r);
-        balance += contrast_sign(s, r) / static_cast<double>(t);
-      }
-      Vector d = pass(contrast, v.rightCols(t));
-      if (balance != 0) {
-        if (mean.size() == 0) mean = pass(u.rightCols(t), v.rightCols(t));
-        d -= balance * mean;
-      }
-      out.contrasts.col(r - 1) = d / std::sqrt(std::max(1 - balance * balance, 1e-3));
-    }
-    out.standard_error = out.contrasts.cwiseAbs2().rowwise().mean().cwiseSqrt();
+  if (error_passes > 0 && t > 1) {
+    out.contrasts = contrasts_of(u.rightCols(t), v.rightCols(t), error_passes, pass_of(quick));
+    out.standard_error = standard_errors(out.contrasts);
   }
   out.matvecs = k.exact->products() + (k.fast ? k.fast->products() : 0);
 
-  self.state.solutions = std::move(paired ? solved.last_iterate : solved.x);
+  state.solutions = std::move(paired ? solved.last_iterate : solved.x);
   self.learn_from(solved.telling);
   return out;
 }

@@ -18,6 +18,7 @@
 //           and N m^2 derivatives for the exact trace of `control`.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -60,7 +61,9 @@ class EvidenceGradient {
   /// Solves are carried to `tolerance`; stopped by the observer, there is no gradient.
   /// `error_passes` further passes over the tiles measure the
   /// standard errors, with so many degrees of freedom each (at most probes - 1). With a random stop
-  /// the tolerance is that of the means of solutions, and errors are those of the probes alone.
+  /// the tolerance is that of the means of solutions, and errors are those of the probes alone. The
+  /// pass over the tiles is then in float32 where its rounding is far below those errors, which is
+  /// measured now and then.
   Evidence estimate(const Problem& problem, double tolerance, int error_passes = 0,
                     const Observer& observer = {},
                     const std::optional<krylov::RandomStopOptions>& random_stop = {});
@@ -78,6 +81,8 @@ class EvidenceGradient {
     int level = 0;      // of preconditioning with "auto"
     int iterations_when_new = 0;
     std::uint64_t probes = 0;  // which set of them
+    /// The rounding of a pass in float32 in standard errors of the gradient, as measured last.
+    double pass_error = std::numeric_limits<double>::infinity();
   };
   const State& state() const;
   /// `like` has the kernel and the mean of the problems to come, with any values.

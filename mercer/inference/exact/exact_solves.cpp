@@ -87,9 +87,9 @@ State state_of(const EvidenceGradient::State& s) {
   return {
       {"solutions", s.solutions},
       {"built_at", s.built_at},
-      {"numbers",
-       Vector{{s.stale ? 1.0 : 0.0, static_cast<double>(s.estimates), static_cast<double>(s.level),
-               static_cast<double>(s.iterations_when_new), static_cast<double>(s.probes)}}}};
+      {"numbers", Vector{{s.stale ? 1.0 : 0.0, static_cast<double>(s.estimates),
+                          static_cast<double>(s.level), static_cast<double>(s.iterations_when_new),
+                          static_cast<double>(s.probes), s.pass_error}}}};
 }
 
 State ExactSolves::save() const { return state_of(estimator_.state()); }
@@ -102,7 +102,7 @@ State ExactSolves::for_more_rows() const {
 }
 
 void ExactSolves::load(const State& state, const Problem& like) {
-  const Matrix& numbers = saved_array(state, "numbers", 5);
+  const Matrix& numbers = saved_array(state, "numbers", 6);
   EvidenceGradient::State s;
   s.solutions = saved_array(state, "solutions");
   s.built_at = saved_array(state, "built_at");
@@ -111,6 +111,7 @@ void ExactSolves::load(const State& state, const Problem& like) {
   s.level = static_cast<int>(numbers(2));
   s.iterations_when_new = static_cast<int>(numbers(3));
   s.probes = static_cast<std::uint64_t>(numbers(4));
+  s.pass_error = numbers(5);
   estimator_.resume(std::move(s), like);
 }
 

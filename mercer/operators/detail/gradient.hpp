@@ -7,9 +7,11 @@
 
 namespace mercer::operators::detail {
 
-/// kv = K v and gradient(p) = sum_c u_c' (dK/dtheta_p) v_c.
-void product_with_gradient(const Program& program, const PointSet& points, ConstMatrixView u,
-                           ConstMatrixView v, MatrixView kv, VectorView gradient);
+/// kv = K v and gradient(p) = sum_c u_c' (dK/dtheta_p) v_c. In float32 only for points that were
+/// prepared for it.
+void product_with_gradient(const Program& program, const PointSet& points, Precision precision,
+                           ConstMatrixView u, ConstMatrixView v, MatrixView kv,
+                           VectorView gradient);
 
 /// gradient(p) = sum_ij s_ij dk(x_i, x_j)/dtheta_p, s symmetric: its lower triangle is read.
 void weighted_gradient(const Program& program, ConstMatrixView x, ConstMatrixView s,
@@ -21,7 +23,7 @@ void weighted_gradient(const Program& program, ConstMatrixView x, ConstVectorVie
 /// gradient(p) = u' (dK/dtheta_p) v for prepared points that are not sorted, in one thread. `pass`
 /// is one over them, made for at least points.padded() rows; u and v have points.padded() entries,
 /// zero beyond the points.
-void outer_gradient(const PointSet& points, TreePass& pass, const double* u, const double* v,
-                    VectorView gradient);
+void outer_gradient(const PointSet& points, TreePass<double>& pass, const double* u,
+                    const double* v, VectorView gradient);
 
 }  // namespace mercer::operators::detail

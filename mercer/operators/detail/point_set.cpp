@@ -301,4 +301,10 @@ bool PointSet::negligible(const Program& program, const Box& a, const Box& b, Pr
   return zero.back() != 0;
 }
 
+Index PointSet::largest_block() const {
+  Index largest = 0;
+  for (const auto& block : blocks_) largest = std::max(largest, block.end - block.begin);
+  return largest;
+}
+
 }  // namespace mercer::operators::detail

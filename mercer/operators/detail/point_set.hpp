@@ -67,6 +67,8 @@ class PointSet {
   const std::vector<Index>& order() const { return order_; }
   const std::vector<Block>& blocks() const { return blocks_; }
   bool any_wide() const { return any_wide_; }
+  /// Rows of the largest block.
+  Index largest_block() const;
   /// Some inputs of a dot-family leaf are so large that products need the range of double.
   bool huge_factors() const { return huge_factors_; }
   /// Feature f of point k at [f * padded() + k].

@@ -19,12 +19,6 @@ struct Worker {
   StripMultiplier<T> multiplier;
 };
 
-Index largest_block(const PointSet& points) {
-  Index largest = 0;
-  for (const auto& block : points.blocks()) largest = std::max(largest, block.end - block.begin);
-  return largest;
-}
-
 // A product in arithmetic T: vectors in that type and the workers' scratch.
 template <class T>
 class Pass {
@@ -71,7 +65,7 @@ class Pass {
 
  private:
   std::unique_ptr<Worker<T>> make_worker() const {
-    const StripShape shape{largest_block(rows_), panel_, strip_rows(chunks_)};
+    const StripShape shape{rows_.largest_block(), panel_, strip_rows(chunks_)};
     auto worker = std::make_unique<Worker<T>>(program_, chunks_, shape);
     auto& m = worker->multiplier;
     m.v_columns = v_.data();

@@ -17,13 +17,14 @@ bool on_circle(const ProgramLeaf& leaf) { return leaf.info->inputs == kernels::I
 
 }  // namespace
 
-TreePass::TreePass(const Program& program, const PointSet& rows, const PointSet& columns,
-                   Index max_rows)
+template <class T>
+TreePass<T>::TreePass(const Program& program, const PointSet& rows, const PointSet& columns,
+                      Index max_rows)
     : program_(program),
       row_points_(rows),
       column_points_(columns),
-      tile_(simd::tile_kernels(double())),
-      kernels_(simd::gradient_kernels()),
+      tile_(simd::tile_kernels(T())),
+      kernels_(simd::gradient_kernels(T())),
       evaluator_(program, {max_rows, kGradientPanel, kGradientRows}, true) {
   for (std::size_t k = 0; k < program.nodes.size(); ++k) {
     values_.emplace_back(kStrip);
@@ -41,18 +42,21 @@ TreePass::TreePass(const Program& program, const PointSet& rows, const PointSet&
   by_feature_.resize(static_cast<std::size_t>(most));
 }
 
-void TreePass::set_rows(const RowGroup& group, Index begin, Index end) {
+template <class T>
+void TreePass<T>::set_rows(const RowGroup& group, Index begin, Index end) {
   row_begin_ = begin;
   evaluator_.set_rows(row_points_, group, begin, end);
 }
 
-void TreePass::begin_panel(Index begin, Index end) {
+template <class T>
+void TreePass<T>::begin_panel(Index begin, Index end) {
   panel_begin_ = begin;
   evaluator_.set_columns(column_points_, begin, end);
-  for (auto& sums : column_sums_) std::fill(sums.data(), sums.data() + kGradientPanel, 0.0);
+  for (auto& sums : column_sums_) std::fill(sums.data(), sums.data() + kGradientPanel, T(0));
 }
 
-const double* TreePass::forward(Index row, Index rows) {
+template <class T>
+const T* TreePass<T>::forward(Index row, Index rows) {
   row_ = row;
   rows_ = rows;
   count_ = rows * evaluator_.num_columns();
@@ -60,10 +64,11 @@ const double* TreePass::forward(Index row, Index rows) {
   return values_.back().data();
 }
 
-void TreePass::backward(double* gradient) {
+template <class T>
+void TreePass<T>::backward(double* gradient) {
   for (std::size_t k = program_.nodes.size(); k-- > 0;) {
     const auto& node = program_.nodes[k];
-    const double* adjoint = adjoints_[k].data();
+    const T* adjoint = adjoints_[k].data();
     if (node.kind == Node::Kind::leaf) {
       backward_leaf(static_cast<std::size_t>(node.leaf), adjoint, gradient);
       continue;
@@ -74,21 +79,25 @@ void TreePass::backward(double* gradient) {
   }
 }
 
-void TreePass::end_panel(double* gradient) {
+template <class T>
+void TreePass<T>::end_panel(double* gradient) {
   for (std::size_t l = 0; l < program_.leaves.size(); ++l) {
     const auto& leaf = program_.leaves[l];
     if (!uses_moments(l) || leaf.family != Family::distance) continue;
     const auto& panel = evaluator_.panel(l);
     for (Index f = 0; f < panel.features; ++f) {
-      const double* b = panel.columns + f * panel.column_stride;
+      const T* b = panel.columns + f * panel.column_stride;
       double sum = 0;
-      for (Index j = 0; j < evaluator_.num_columns(); ++j) sum += column_sums_[l][j] * b[j] * b[j];
+      for (Index j = 0; j < evaluator_.num_columns(); ++j)
+        sum += static_cast<double>(column_sums_[l][j]) * static_cast<double>(b[j]) *
+               static_cast<double>(b[j]);
       gradient[leaf.first_parameter + leaf.lengthscale_of[static_cast<std::size_t>(f)]] -= 2 * sum;
     }
   }
 }
 
-void TreePass::backward_inputs(double* out) {
+template <class T>
+void TreePass<T>::backward_inputs(double* out) {
   for (std::size_t k = program_.nodes.size(); k-- > 0;) {
     const auto& node = program_.nodes[k];
     if (node.kind == Node::Kind::leaf) {
@@ -99,13 +108,15 @@ void TreePass::backward_inputs(double* out) {
   }
 }
 
-bool TreePass::uses_moments(std::size_t l) const {
+template <class T>
+bool TreePass<T>::uses_moments(std::size_t l) const {
   return program_.leaves[l].num_lengthscales > 1 && evaluator_.panel(l).form == simd::Form::dot;
 }
 
-void TreePass::forward_node(std::size_t k) {
+template <class T>
+void TreePass<T>::forward_node(std::size_t k) {
   const auto& node = program_.nodes[k];
-  double* out = values_[k].data();
+  T* out = values_[k].data();
   if (node.kind == Node::Kind::leaf) {
     const auto l = static_cast<std::size_t>(node.leaf);
     evaluator_.accumulate(l, row_, rows_, accs_[l].data());
@@ -121,10 +132,11 @@ void TreePass::forward_node(std::size_t k) {
 }
 
 // d objective / d child from that of an inner node.
-void TreePass::spread_adjoint(std::size_t k) {
+template <class T>
+void TreePass<T>::spread_adjoint(std::size_t k) {
   const auto& node = program_.nodes[k];
   for (const int child : node.children) {
-    double* out = adjoints_[static_cast<std::size_t>(child)].data();
+    T* out = adjoints_[static_cast<std::size_t>(child)].data();
     tile_.combine(node.kind == Node::Kind::scale ? node.variance : 1.0, simd::Write::store,
                   adjoints_[k].data(), out, count_);
     if (node.kind != Node::Kind::product) continue;
@@ -135,13 +147,14 @@ void TreePass::spread_adjoint(std::size_t k) {
   }
 }
 
-void TreePass::backward_leaf(std::size_t l, const double* adjoint, double* gradient) {
+template <class T>
+void TreePass<T>::backward_leaf(std::size_t l, const T* adjoint, double* gradient) {
   const auto& leaf = program_.leaves[l];
   if (leaf.family == Family::constant) return;
   const bool circle = on_circle(leaf);
   double* shape = gradient + leaf.first_parameter + leaf.num_lengthscales;
   if (leaf.has_shape && !circle) *shape += kernels_.dot(adjoint, shape_slopes_[l].data(), count_);
-  double* slope = slopes_[l].data();
+  T* slope = slopes_[l].data();
   tile_.combine(1.0, simd::Write::multiply, adjoint, slope, count_);
   if (circle) *shape += period_term(leaf, slope);
   if (leaf.num_lengthscales == 1) {
@@ -154,9 +167,11 @@ void TreePass::backward_leaf(std::size_t l, const double* adjoint, double* gradi
 }
 
 // d r^2 / d log l_c = -2 (a_c - b_c)^2, and for the dot family d s / d log l_c = -2 a_c b_c.
-void TreePass::add_lengthscales(std::size_t l, const double* slope, double* out) {
+template <class T>
+void TreePass<T>::add_lengthscales(std::size_t l, const T* slope, double* out) {
   const auto& leaf = program_.leaves[l];
-  const simd::SlopeStrip strip{evaluator_.panel(l), row_, rows_, evaluator_.num_columns(), slope};
+  const simd::SlopeStrip<T> strip{evaluator_.panel(l), row_, rows_, evaluator_.num_columns(),
+                                  slope};
   const Index features = num_features(leaf);
   if (strip.panel.form != simd::Form::dot) {
     std::fill(by_feature_.begin(), by_feature_.end(), 0.0);
@@ -173,11 +188,10 @@ void TreePass::add_lengthscales(std::size_t l, const double* slope, double* out)
   const bool distance = leaf.family == Family::distance;
   for (Index r = 0; r < rows_; ++r) {
     const Index row = row_ + r;
-    const double* packed = strip.panel.rows +
-                           (row / simd::kPackedRows) * features * simd::kPackedRows +
-                           row % simd::kPackedRows;
+    const T* packed = strip.panel.rows + (row / simd::kPackedRows) * features * simd::kPackedRows +
+                      row % simd::kPackedRows;
     for (Index f = 0; f < features; ++f) {
-      const double a = packed[f * simd::kPackedRows];
+      const auto a = static_cast<double>(packed[f * simd::kPackedRows]);
       const double cross = a * moments_[static_cast<std::size_t>(r * features + f)];
       out[leaf.lengthscale_of[static_cast<std::size_t>(f)]] +=
           distance ? 4 * cross - 2 * a * a * row_sums[r] : -2 * cross;
@@ -186,8 +200,9 @@ void TreePass::add_lengthscales(std::size_t l, const double* slope, double* out)
 }
 
 // d r2/dlog p = -2 sum_c (2 pi dx_c / p) sin(2 pi dx_c / p) / l_c^2.
-double TreePass::period_term(const ProgramLeaf& leaf, const double* slope) const {
-  simd::CircleStrip s;
+template <class T>
+double TreePass<T>::period_term(const ProgramLeaf& leaf, const T* slope) const {
+  simd::CircleStrip<T> s;
   const Index row = row_begin_ + row_;
   s.row_inputs = row_points_.source(leaf.input_source) + row;
   s.row_circle = row_points_.source(leaf.source) + row;
@@ -205,12 +220,14 @@ double TreePass::period_term(const ProgramLeaf& leaf, const double* slope) const
 
 // With features phi_f(x_c) of slope phi_f' in their input,
 //   d r^2 / d a_c = sum_f 2 (a_f - b_f) phi_f',   d s / d a_c = b_c phi_c'.
-void TreePass::leaf_inputs(std::size_t l, const double* adjoint, double* out) {
+template <class T>
+void TreePass<T>::leaf_inputs(std::size_t l, const T* adjoint, double* out) {
   const auto& leaf = program_.leaves[l];
   if (leaf.family == Family::constant) return;
-  double* slope = slopes_[l].data();
+  T* slope = slopes_[l].data();
   tile_.combine(1.0, simd::Write::multiply, adjoint, slope, count_);
-  const simd::SlopeStrip strip{evaluator_.panel(l), row_, rows_, evaluator_.num_columns(), slope};
+  const simd::SlopeStrip<T> strip{evaluator_.panel(l), row_, rows_, evaluator_.num_columns(),
+                                  slope};
   double factor = 1;
   if (leaf.family == Family::dot) {
     double row_sums[kGradientRows];
@@ -231,7 +248,8 @@ void TreePass::leaf_inputs(std::size_t l, const double* adjoint, double* out) {
 }
 
 // The features of input c are cos(phase)/l and sin(phase)/l, phase = 2 pi x_c / p.
-void TreePass::circle_inputs(const ProgramLeaf& leaf, double factor, double* out) const {
+template <class T>
+void TreePass<T>::circle_inputs(const ProgramLeaf& leaf, double factor, double* out) const {
   const Index inputs = leaf.num_inputs(), stride = row_points_.padded();
   const double* circle = row_points_.source(leaf.source) + row_begin_ + row_;
   const double speed = factor * 2 * std::numbers::pi / leaf.profile.own.shape;
@@ -245,5 +263,8 @@ void TreePass::circle_inputs(const ProgramLeaf& leaf, double factor, double* out
     }
   }
 }
+
+template class TreePass<float>;
+template class TreePass<double>;
 
 }  // namespace mercer::operators::detail

@@ -95,17 +95,19 @@ struct TileKernels {
 };
 
 /// A strip of S_ij = d objective / d argument_ij of one leaf, with its features (no gain), for the
-/// sums over pairs that make the derivatives in its lengthscales. In double.
+/// sums over pairs that make the derivatives in its lengthscales.
+template <class T>
 struct SlopeStrip {
-  LeafPanel<double> panel;
+  LeafPanel<T> panel;
   Index first_row = 0;
   Index rows = 0;
   Index columns = 0;
-  const double* slope = nullptr;
+  const T* slope = nullptr;
 };
 
 /// What the derivative in a period needs: inputs and their circle map (cosines, then sines) of the
-/// rows and columns of a strip, feature-major, not centred.
+/// rows and columns of a strip, feature-major, not centred. Summed in double.
+template <class T>
 struct CircleStrip {
   const double* row_inputs = nullptr;
   const double* row_circle = nullptr;
@@ -117,35 +119,37 @@ struct CircleStrip {
   const double* scale = nullptr;  // 1/lengthscale of each input
   Index rows = 0;
   Index columns = 0;
-  const double* slope = nullptr;
+  const T* slope = nullptr;
 };
 
+/// Arithmetic of a strip in T; what is summed over a strip is handed out in double.
+template <class T>
 struct GradientKernels {
   /// out = sum_r u_row[r] v_column[r] (+ v_row[r] u_column[r] when symmetric); vectors are stored
   /// one after the other, `stride` apart.
-  void (*weights)(const double* u_row, const double* v_row, const double* u_column,
-                  const double* v_column, Index stride, Index vectors, bool symmetric, Index rows,
-                  Index columns, double* out);
+  void (*weights)(const T* u_row, const T* v_row, const T* u_column, const T* v_column,
+                  Index stride, Index vectors, bool symmetric, Index rows, Index columns, T* out);
   /// value and slope = d value / d argument from acc without gain; d value / d log shape when the
   /// leaf has one that is not a period.
-  void (*evaluate)(const ProfileSpec&, const double* acc, double* value, double* slope,
-                   double* shape_slope, Index count);
-  double (*dot)(const double* a, const double* b, Index count);
+  void (*evaluate)(const ProfileSpec&, const T* acc, T* value, T* slope, T* shape_slope,
+                   Index count);
+  double (*dot)(const T* a, const T* b, Index count);
   /// by_feature[f] += sum_ij S_ij (a_if - b_jf)^2, by differences.
-  void (*squared_differences)(const SlopeStrip&, double* by_feature);
+  void (*squared_differences)(const SlopeStrip<T>&, double* by_feature);
   /// moments[r * features + f] = sum_j S_rj b_jf; row_sums[r] = sum_j S_rj; column_sums[j] +=.
-  void (*moments)(const SlopeStrip&, double* moments, double* row_sums, double* column_sums);
+  void (*moments)(const SlopeStrip<T>&, double* moments, double* row_sums, T* column_sums);
   /// out[r * features + f] = sum_j S_rj (a_rf - b_jf), by differences in every form: for
   /// derivatives in the inputs of the rows.
-  void (*differences)(const SlopeStrip&, double* out);
+  void (*differences)(const SlopeStrip<T>&, double* out);
   /// sum_ij S_ij sum_c (x_ic - x_jc) sin(phase_ic - phase_jc) / l_c^2.
-  double (*period)(const CircleStrip&);
+  double (*period)(const CircleStrip<T>&);
 };
 
 /// The tables for the instruction set in use.
 const TileKernels<float>& tile_kernels(float);
 const TileKernels<double>& tile_kernels(double);
-const GradientKernels& gradient_kernels();
+const GradientKernels<float>& gradient_kernels(float);
+const GradientKernels<double>& gradient_kernels(double);
 
 /// "AVX3", "AVX2", "SSE4", "SCALAR" ...
 const char* target_name();

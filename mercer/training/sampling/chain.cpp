@@ -42,6 +42,8 @@ void Chain::visit_all(Archive& archive) {
   archive.number("continued", report_.solves.continued);
   archive.number("extra_iterations", report_.solves.extra_iterations);
   archive.number("stop_variance", report_.solves.variance);
+  archive.number("float32_passes", report_.solves.float32_passes);
+  archive.number("pass_error", report_.solves.pass_error);
   archive.number("walk_acceptance", report_.walk_acceptance);
   archive.number("evidence_error", report_.evidence_error);
   archive.array("start", report_.start);

@@ -19,7 +19,9 @@ struct ChainSolves {
   Index random_stops = 0;      // right-hand sides that stopped by a draw
   Index continued = 0;         // of these, with more than the one step that no draw refuses
   Index extra_iterations = 0;  // after the early tolerance, summed over them
-  double variance = 0;  // E |xhat - x|_H^2 / |x|_H^2 of the solve for y, summed over gradients
+  double variance = 0;       // E |xhat - x|_H^2 / |x|_H^2 of the solve for y, summed over gradients
+  Index float32_passes = 0;  // gradients whose pass with derivatives was in float32
+  double pass_error = 0;     // the largest rounding of these, in standard errors of a gradient
 };
 
 /// sgld: the chain and a path beside it that takes two steps of half the size for each of the

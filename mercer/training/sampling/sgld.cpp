@@ -184,6 +184,9 @@ void LangevinChain::count(const LogPosterior::Value& value) {
   solves.continued += value.random_stops->continued;
   solves.extra_iterations += value.random_stops->extra_iterations;
   solves.variance += value.random_stops->relative_variance;
+  if (!value.random_stops->pass_error) return;
+  ++solves.float32_passes;
+  solves.pass_error = std::max(solves.pass_error, *value.random_stops->pass_error);
 }
 
 // from + L (drift + S^1/2 noise), M = L S L'. At a bound of the box the path turns round, which
