@@ -13,6 +13,8 @@
 //           of log|H| varies over it (docs/methods/sampling.md).
 //   When not: other likelihoods than Gaussian noise, which have no Vecchia likelihood here; few
 //           rows, where hmc takes fewer evidences for a draw.
+#include <Eigen/Cholesky>
+
 #include "mercer/training/sampling/adaptation.hpp"
 #include "mercer/training/sampling/chain.hpp"
 #include "mercer/training/trainers.hpp"
