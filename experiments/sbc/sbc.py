@@ -18,7 +18,7 @@ from study import read_records, write_records, write_table  # noqa: E402
 ROWS, INPUTS, SHAPE, RATE, KEPT, BINS, LEVEL = 60, 2, 2, 2, 99, 10, 1e-3
 # Words of every sampler. KEPT evenly spaced draws should be nearly independent; how many are is in the table.
 SAMPLERS = {"mh": ("--chains", 2, "--iterations", 8000, "--warmup", 2000), "hmc": ("--chains", 2, "--iterations", 600, "--warmup", 300),
-            "sgld": ("--chains", 4, "--iterations", 5000), "da": ("--chains", 2, "--iterations", 8000, "--warmup", 2000)}
+            "sgld": ("--chains", 4, "--iterations", 5000), "da": ("--chains", 2, "--iterations", 500, "--warmup", 150)}
 SMOKE = {"mh": ("--chains", 1, "--iterations", 300, "--warmup", 100), "hmc": ("--chains", 1, "--iterations", 200, "--warmup", 100),
          "sgld": ("--chains", 1, "--iterations", 220), "da": ("--chains", 1, "--iterations", 300, "--warmup", 100)}
 FIELDS = ["sampler", "simulation", "parameter", "truth", "rank", "mean", "sd", "ess", "rhat"]
@@ -87,8 +87,8 @@ def histogram(records):
 
 def deviation(records, reference):
     """Shift of the means in standard deviations, and the ratio of standard deviations, against another sampler on the same data."""
-    other = {r["simulation"]: r for r in reference}
-    pairs = [(r, other[r["simulation"]]) for r in records if r["simulation"] in other]
+    other = {str(r["simulation"]): r for r in reference}  # numbers of this run, text of earlier ones
+    pairs = [(r, other[str(r["simulation"])]) for r in records if str(r["simulation"]) in other]
     if not pairs:
         return None
     shifts = [(float(a["mean"]) - float(b["mean"])) / float(b["sd"]) for a, b in pairs]
