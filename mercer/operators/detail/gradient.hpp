@@ -1,6 +1,7 @@
 // Derivatives of sums over a kernel matrix in every log hyperparameter, by the reverse mode over
 // the kernel tree: per strip, values forward, then d objective / d node backward.
-//   Cost: about one evaluation in double, plus one multiply-add per pair and ARD lengthscale.
+//   Cost: about one evaluation in the same arithmetic, plus one multiply-add per pair and ARD
+//         lengthscale.
 #pragma once
 
 #include "mercer/operators/detail/tree_pass.hpp"

@@ -30,13 +30,13 @@ constexpr Index kFactoredRows = 2000;
 // Of the solve for the quadratic form, whose error is of second order in it.
 constexpr double kValueTolerance = 1e-4;
 
-// Least squares of p - q on 1 and z = L^-1 (phi - mode), L L' = C, with the last differences
-// counting most.
+// Least squares of log p - log q on 1 and z = L^-1 (phi - mode), L L' = C, with the last
+// differences counting most.
 class Correction {
  public:
   explicit Correction(const PosteriorMode& mode)
       : mode_(mode.phi),
-        root_(mode.covariance.llt().matrixL()),
+        root_(covariance_root(mode.covariance)),
         squares_(Matrix::Zero(mode_.size() + 1, mode_.size() + 1)),
         sums_(Vector::Zero(mode_.size() + 1)),
         slopes_(Vector::Zero(mode_.size())) {}
