@@ -44,6 +44,12 @@ struct RandomStopOptions {
   /// expected iterations and variances. Costs the whole solve and N doubles for each step after the
   /// early tolerance.
   bool whole_run = false;
+  /// Whether A itself gives the residuals of first guesses and of solutions by a draw. Without, and
+  /// with a low-precision operator, that one gives the former, and in place of the latter the last
+  /// iterate's is reported, as the recurrence has it: two products with A less. Means are the same:
+  /// on the way A corrects every residual whose drift is a part of it. Without such an operator
+  /// there is no difference.
+  bool measure_residuals = true;
 };
 
 template <class Visitor>
@@ -54,6 +60,7 @@ void visit_fields(RandomStopOptions& o, Visitor&& field) {
   field("random_stop_seed", o.seed, Any{});
   field("first_stream", o.first_stream, Any{});
   field("whole_run", o.whole_run, Any{});
+  field("measure_residuals", o.measure_residuals, Any{});
 }
 
 /// What the random stop of one right-hand side was.

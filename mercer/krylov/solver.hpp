@@ -64,7 +64,8 @@ struct SolverContext {
   /// A cheaper stand-in for A, used for the products of the iteration; residuals are then checked
   /// and replaced with A itself (see refinement.hpp). A is used throughout when null.
   const linalg::LinearOperator* low_precision = nullptr;
-  /// When not null it becomes b - A x, as computed for the last check: no further product.
+  /// When not null it becomes b - A x, as computed for the last check: no further product. Where
+  /// RandomStopOptions::measure_residuals is not set, that of the last iterate by its recurrence.
   Matrix* residual = nullptr;
   /// When not null it is offered the solutions of the first column on the way.
   Trail* trail = nullptr;
@@ -93,9 +94,11 @@ struct SolveResult {
   std::int64_t inner_iterations = 0;       // of a preconditioner that iterates (InnerIterations)
   std::int64_t inner_matvecs = 0;          // single-column products inside it
   double seconds = 0;
-  double relative_residual = 0;  // |b - A x| / |b|, computed anew at the end; the worst column
-  Vector column_residuals;       // the same for every column
-  Vector residual_norms;         // |b - A x| of every column
+  /// |b - A x| / |b|, computed anew at the end but for columns whose random stop is not to be
+  /// measured (RandomStopOptions::measure_residuals); the worst column.
+  double relative_residual = 0;
+  Vector column_residuals;  // the same for every column
+  Vector residual_norms;    // |b - A x| of every column
   /// Directions started anew because r had drifted from b - A x; for gmres and fgmres, cycles begun
   /// after the first. Summed over columns.
   int restarts = 0;

@@ -46,6 +46,9 @@ class UnbiasedGradients final : public detail::ConjugateGradients {
  private:
   void settle(bool all) override;
   bool ended(Index slot) override;
+  bool measures_all() const override {
+    return rule_.measure_residuals || context_.low_precision == nullptr;
+  }
   void finish() override;
 
   Draw& of(Index column) { return draws_[static_cast<std::size_t>(column)]; }
@@ -75,7 +78,7 @@ bool UnbiasedGradients::ended(Index slot) {
   const double early = rule_.early_tolerance * c.norm_b;
   if (!(early > c.target) || c.id < rule_.whole_columns) return false;  // there is no draw
   d.last = c.residual();
-  if (c.iterations == 0) d.start = d.last;
+  if (d.start == 0) d.start = d.last;
   auto& report = d.report;
   if (!report.early_iterations) {
     // Where this step reaches the tolerance itself, the check decides whether it is enough.

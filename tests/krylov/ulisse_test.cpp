@@ -238,6 +238,47 @@ TEST(Ulisse, SaysRandomStopAndTheResidualThatItHas) {
   }
 }
 
+// The mean over draws is where the whole run ends. Products are those of float32, and the first
+// residual is too; what the run ends with must nevertheless solve the system in double.
+TEST(Ulisse, WithoutMeasuredResidualsTheMeanIsRightInDouble) {
+  const Matrix a = kernel_like(60, 0.01, 23), b = random_matrix(60, 3, 24);
+  const testing::ColumnwiseOperator high(a);
+  const DenseOperator low(Matrix(a.cast<float>().cast<double>()));
+  Matrix start = b;
+  linalg::Cholesky(a).solve_in_place(start);
+  start += 0.1 * random_matrix(60, 3, 25);
+  start.col(1).setZero();
+  SolverOptions options;
+  options.tolerance = 1e-10;
+  options.random_stop =
+      RandomStopOptions{.seed = 26, .whole_run = true, .measure_residuals = false};
+  Matrix x = start, end;
+  SolverContext context{.low_precision = &low, .last_iterate = &end};
+  ulisse(high, b, x, options, context);
+  for (Index j = 0; j < 3; ++j)
+    EXPECT_LE((b.col(j) - a * end.col(j)).norm(), 1e-10 * b.col(j).norm()) << j;
+
+  // A run that stops early needs no product with A.
+  options.random_stop->whole_run = false;
+  options.random_stop->early_tolerance = 0.05;
+  x = start;
+  const auto before = high.products;
+  const auto result = ulisse(high, b, x, options, context);
+  EXPECT_EQ(result.stop, StopReason::random_stop);
+  EXPECT_EQ(high.products, before);
+  EXPECT_EQ(result.low_precision_matvecs, result.matvecs);
+  for (Index j = 0; j < 3; ++j)  // reported is the last iterate's, to the rounding of float32
+    EXPECT_NEAR(result.residual_norms(j), (b.col(j) - a * end.col(j)).norm(),
+                1e-5 * b.col(j).norm());
+
+  // A first guess that solves the system is converged only when A says so.
+  x = b;
+  linalg::Cholesky(a).solve_in_place(x);
+  options.tolerance = 1e-5;
+  EXPECT_EQ(ulisse(high, b, x, options, context).stop, StopReason::converged);
+  EXPECT_EQ(high.products, before + 3);
+}
+
 TEST(Ulisse, ABlockIsItsColumnsBitForBit) {
   const testing::ColumnwiseOperator a(kernel_like(60, 0.01, 18));
   Matrix b = random_matrix(60, 5, 19);

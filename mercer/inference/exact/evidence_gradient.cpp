@@ -36,10 +36,11 @@ constexpr int kManyIterations = 15;
 constexpr Index kHybridNeighbours = 30;
 constexpr int kHighestLevel = 3;
 constexpr Index kPathwiseFeatures = 2000;
-// A pass in float32 must be so close to that in double, in standard errors of the gradient, which
-// is measured in every hundredth estimate, against so many contrasts of probes.
+// A pass in float32 must be so close to that in double, in standard errors of the gradient. That is
+// measured in every hundredth estimate, after a failure in every tenth, against so many contrasts
+// of probes.
 constexpr double kSmallPassError = 0.01;
-constexpr int kEstimatesPerCheck = 100;
+constexpr int kEstimatesPerCheck = 100, kEstimatesPerFailedCheck = 10;
 constexpr int kCheckContrasts = 3;
 
 // Columns of a draw from N(0, K), nearly.
@@ -368,8 +369,10 @@ Evidence EvidenceGradient::estimate(const Problem& problem, double tolerance, in
   };
   auto& state = self.state;
   const bool may_round = random_stop && k.fast && t > 1;
-  const bool checks = may_round && state.estimates % kEstimatesPerCheck == 0;
-  const bool quick = may_round && !checks && state.pass_error <= kSmallPassError;
+  const bool small = state.pass_error <= kSmallPassError;
+  const bool checks =
+      may_round && state.estimates % (small ? kEstimatesPerCheck : kEstimatesPerFailedCheck) == 0;
+  const bool quick = may_round && !checks && small;
   out.gradient = pass_of(quick)(u, v);
   if (checks) {
     const Vector rounding = (pass_of(true)(u, v) - out.gradient).head(p).cwiseAbs();

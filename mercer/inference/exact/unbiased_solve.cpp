@@ -17,16 +17,16 @@ double early_tolerance(Index n) {
 }
 
 std::string unbiased_refusal(const SystemChoice& choice) {
-  const auto plain = krylov::default_solver().name;
-  if (!choice.direct() && choice.solver != plain)
-    return fmt::format("solves that are right on average are those of {}, and `solver={}` is given",
-                       plain, choice.solver);
   if (choice.preconditioner != "auto" &&
       !preconditioners::preconditioner(choice.preconditioner).fixed)
     return fmt::format(
         "solves that are right on average need a preconditioner that stays the same, which "
         "`preconditioner={}` does not",
         choice.preconditioner);
+  const auto plain = krylov::default_solver().name;
+  if (!choice.direct() && choice.solver != plain)
+    return fmt::format("solves that are right on average are those of {}, and `solver={}` is given",
+                       plain, choice.solver);
   return {};
 }
 

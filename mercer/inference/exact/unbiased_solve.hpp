@@ -2,7 +2,7 @@
 // that are linear and quadratic in them (krylov/ulisse.hpp).
 //   Source: Filippone & Engler (2015).
 //   Cost:   conjugate gradients to the early tolerance and a few steps more; one product for the
-//           residuals of the solutions.
+//           residuals of the solutions, where they are measured.
 //   Means:  with products in double or mixed precision they have the residual of the tolerance, in
 //           double. With products in float32 alone they solve the system that float32 makes of H:
 //           rounding is a bias that no draw removes.
@@ -26,7 +26,7 @@ std::string unbiased_refusal(const SystemChoice& choice);
 struct UnbiasedSolutions {
   Matrix first, second;  // given the first guess independent, with equal means
   Matrix last_iterate;   // of the run: the first guess of the next solve
-  SystemReport report;   // residuals are those of `first`
+  SystemReport report;   // residuals are those of `first`, unless they are not to be measured
 };
 
 struct UnbiasedRequest {

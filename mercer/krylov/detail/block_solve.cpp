@@ -81,11 +81,9 @@ void BlockSolve::start() {
   for (Index slot = 0; slot < t_; ++slot) at(slot).norm_b = std::sqrt(dot(slot));
 
   if (guesses > 0) {
-    for (Index slot = 0; slot < guesses; ++slot) p_.col(slot) = x_.col(at(slot).id);
-    a_.apply(p_.leftCols(guesses), q_.leftCols(guesses));
-    result_.matvecs += guesses;
+    multiply_guesses(guesses);
     residual_from_product(0, guesses, false);
-    dots(r_, r_, 0, guesses);
+    dots(r_, r_, 0, t_);
   }
   for (Index slot = t_ - 1; slot >= 0; --slot) {
     Column& c = at(slot);
@@ -105,12 +103,32 @@ void BlockSolve::start() {
     if (!std::isfinite(c.rr)) {
       retire(slot, StopReason::breakdown);
     } else if (c.residual() <= c.target) {
-      retire(slot, StopReason::converged);
+      if (c.exact)
+        retire(slot, StopReason::converged);
+      else
+        c.claimed = c.checking = true;
     } else if (ended(slot)) {
       retire(slot, StopReason::random_stop);
     }
   }
-  stepping_ = active_;
+  move_checks_last();
+}
+
+// q = A x of the first slots, in the precision that the method wants.
+void BlockSolve::multiply_guesses(Index guesses) {
+  const bool low = mixed() && !measures_all();
+  for (Index slot = 0; slot < guesses; ++slot) p_.col(slot) = x_.col(at(slot).id);
+  (low ? *steps_with_ : a_).apply(p_.leftCols(guesses), q_.leftCols(guesses));
+  result_.matvecs += guesses;
+  if (!low) return;
+  result_.low_precision_matvecs += guesses;
+  dots({{q_, q_}, {p_, p_}}, 0, guesses);
+  for (Index slot = 0; slot < guesses; ++slot) {
+    Column& c = at(slot);
+    c.exact = false;
+    c.path = std::sqrt(dot(slot, 1));
+    if (c.path > 0) c.gain = std::sqrt(dot(slot)) / c.path;
+  }
 }
 
 void BlockSolve::residual_from_product(Index first_slot, Index count, bool keep_change) {
@@ -292,6 +310,10 @@ void BlockSolve::choose_checks() {
     }
     c.checking = wants_check(slot);
   }
+  move_checks_last();
+}
+
+void BlockSolve::move_checks_last() {
   stepping_ = active_;
   for (Index slot = active_ - 1; slot >= 0; --slot)
     if (at(slot).checking) swap_slots(slot, --stepping_);
@@ -299,6 +321,7 @@ void BlockSolve::choose_checks() {
 
 void BlockSolve::iterate() {
   choose_directions();
+  exchange_x_and_p();
   while (active_ > 0) {
     apply_block();
     const bool stepped = stepping_ > 0;
@@ -321,11 +344,12 @@ void BlockSolve::iterate() {
 // Columns that stopped on a recurrence: their true residual, and the verdict it gives.
 void BlockSolve::verify_unfinished() {
   Index count = 0;
-  for (Index slot = 0; slot < t_; ++slot)
-    if (!at(slot).exact) {
-      r_.col(slot).swap(r_.col(count));
-      std::swap(at(slot), at(count++));
-    }
+  for (Index slot = 0; slot < t_; ++slot) {
+    const auto stop = result_.column_stops[static_cast<std::size_t>(at(slot).id)];
+    if (at(slot).exact || (stop == StopReason::random_stop && !measures_all())) continue;
+    r_.col(slot).swap(r_.col(count));
+    std::swap(at(slot), at(count++));
+  }
   if (count == 0) return;
   for (Index slot = 0; slot < count; ++slot) p_.col(slot) = x_.col(at(slot).id);
   a_.apply(p_.leftCols(count), q_.leftCols(count));

@@ -53,6 +53,9 @@ class BlockSolve {
   /// Whether a column leaves the block by a draw. Asked at the start and once after each step, of
   /// columns that need not be done.
   virtual bool ended(Index) { return false; }
+  /// Whether A itself gives residuals on which no claim rests: of first guesses, and of columns
+  /// that left by a draw.
+  virtual bool measures_all() const { return true; }
   /// All columns have left the block. x may be changed, and Column::exact unset where it was.
   virtual void finish() {}
   virtual void swap_slots(Index i, Index j);
@@ -98,6 +101,8 @@ class BlockSolve {
 
  private:
   void start();
+  void multiply_guesses(Index guesses);
+  void move_checks_last();
   void set_scales();
   void iterate();
   void apply_block();
