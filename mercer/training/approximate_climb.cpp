@@ -18,7 +18,8 @@ namespace {
 constexpr Index kFewForHessian = 2;
 // Log evidence that a climb on all rows may leave, where a Hessian says what is left.
 constexpr double kApproximateGainLeft = 0.05;
-// A climb is not at its end where its last step gained more log evidence than this.
+// A climb is not at its end where its last step gained more log evidence than this, or where its
+// gradient promises more.
 constexpr double kGainToDoubt = 0.5;
 // Log evidence per entry of y over that of noise alone, below which next to nothing is explained.
 constexpr double kLittleExplained = 0.1;
@@ -65,6 +66,13 @@ class ApproximateClimb {
   optim::MinimizeResult climb_first();
   optim::MinimizeResult climb_level(std::size_t number);
   optim::MinimizeResult climb_all();
+  struct Ground {
+    inference::Inference& method;
+    const inference::Problem& problem;
+    const inference::Observations& rows;
+  };
+  optim::MinimizeResult climb_on(const Ground& on, const char* stage, double gain_left);
+  double gain_at_least(const optim::MinimizeResult& climb, double entries) const;
   bool explains_little(double value) const;
   void move_base(optim::MinimizeResult& best);
   void finish();
@@ -117,35 +125,60 @@ optim::MinimizeResult ApproximateClimb::climb_level(std::size_t number) {
   const auto method = search_.approximation(rows, problem, theta_, method_->base_points());
   const Index p = theta_.size();
   begin_part(level);
-  auto best = search_.climb(
-      *method, problem, rows, theta_, "learn (fewer rows)",
-      {.hessian = hessian_,
-       .gain_left = std::max(kApproximateGainLeft, levels_.gain_to_leave(number, p))});
+  auto best = climb_on({*method, problem, rows}, "learn (fewer rows)",
+                       std::max(kApproximateGainLeft, levels_.gain_to_leave(number, p)));
   // Where there is no evidence on these rows there may still be one on more.
   if (!std::isfinite(best.value)) return best;
   theta_ = best.theta;
   hessian_ = search_.last_hessian();
   search_.reached(theta_);
-  if (!search_.rules().uses_hessian || !hessian_by_differences(level, rows_.size(), p)) return best;
+  // Without any the climb on more rows would begin in the dark.
+  const bool affordable =
+      hessian_.size() == 0 || hessian_by_differences(level, rows_.size(), theta_.size());
+  if (!search_.rules().uses_hessian || !affordable) return best;
   Matrix own = search_.hessian(*method, std::move(problem), rows, theta_, best.gradient);
   if (own.size() > 0) hessian_ = std::move(own);
   return best;
 }
 
-// A Hessian that is not that of this place may promise too little: where a climb ends although its
-// last step gained more, it goes on without.
 optim::MinimizeResult ApproximateClimb::climb_all() {
   begin_part(rows_.size());
-  const bool known = hessian_.size() > 0;
-  auto best = search_.climb(*method_, problem_, rows_, theta_, "learn (approximation)",
-                            {.hessian = hessian_, .gain_left = known ? kApproximateGainLeft : 0});
-  if (!known || !best.converged() || !(Search::entries(rows_) * last_gain(best) > kGainToDoubt))
-    return best;
-  return search_.climb(*method_, problem_, rows_, best.theta, "learn (approximation)",
-                       {.gain_left = kApproximateGainLeft,
-                        .steps_taken = best.iterations,
-                        .value = best.value,
-                        .gradient = best.gradient});
+  return climb_on({*method_, problem_, rows_}, "learn (approximation)",
+                  hessian_.size() > 0 ? kApproximateGainLeft : 0);
+}
+
+// A Hessian that is not that of this place, as where the climb came from a far worse one, may
+// promise too little: where the climb ends although more is to be had, it goes on without, for as
+// long as that pays.
+optim::MinimizeResult ApproximateClimb::climb_on(const Ground& on, const char* stage,
+                                                 double gain_left) {
+  const double entries = Search::entries(on.rows), doubt = std::max(gain_left, kGainToDoubt);
+  auto best = search_.climb(on.method, on.problem, on.rows, theta_, stage,
+                            {.hessian = hessian_, .gain_left = gain_left});
+  for (double gain = HUGE_VAL;
+       gain > doubt && best.converged() &&
+       std::max(entries * last_gain(best), gain_at_least(best, entries)) > doubt;) {
+    auto next = search_.climb(on.method, on.problem, on.rows, best.theta, stage,
+                              {.gain_left = std::max(gain_left, kApproximateGainLeft),
+                               .steps_taken = best.iterations,
+                               .value = best.value,
+                               .gradient = best.gradient});
+    gain = entries * (best.value - next.value);
+    if (!(gain > 0)) break;
+    next.iterations += best.iterations;
+    best = std::move(next);
+  }
+  return best;
+}
+
+// At a maximum the curvature along a log parameter is at most about N/2, which that of the noise is
+// where all is noise: a gradient g then leaves g^2 / N to gain at least.
+double ApproximateClimb::gain_at_least(const optim::MinimizeResult& climb, double entries) const {
+  double most = 0;
+  for (Index i = 0; i < climb.gradient.size(); ++i)
+    if (!search_.box().blocks(i, climb.theta(i), -climb.gradient(i)))
+      most = std::max(most, entries * climb.gradient(i) * climb.gradient(i));
+  return most;
 }
 
 // The first level, or all rows. Few rows may have led to lengthscales that are too short for the

@@ -142,6 +142,24 @@ TEST_P(ApproximationLaw, EndsWhereItsEvidenceIsLargest) {
   EXPECT_EQ(learned.likelihood.rows, 120);
 }
 
+// What is called converged leaves no gradient, also where few rows are explained with hardly any
+// noise and the evidence of few base points is steep there: a
+// Hessian from there must not end the climb.
+TEST_P(ApproximationLaw, ASteepStartDoesNotEndTheClimb) {
+  if (!takes_levels(GetParam())) GTEST_SKIP() << "the evidence is that of its base points alone";
+  const auto w = make_cells(480);
+  auto choice = choice_of(GetParam(), 480, 10);
+  choice.levels = {120};
+  choice.solve_levels = {160};
+  const auto learned = Session()(w, choice);
+  const Vector theta = learned.problem.log_parameters(), g = learned.likelihood.gradient;
+  ASSERT_EQ(learned.report.stop, StopReason::converged);
+  for (Index i = 0; i < g.size(); ++i) {
+    if (std::abs(theta(i)) > 4) continue;  // near a bound, which keeps its gradient
+    EXPECT_LT(g(i) * g(i) / 480, 0.5) << i << " of " << theta;
+  }
+}
+
 TEST_P(ApproximationLaw, StoppedAnywhereItGoesOnToTheSameBits) {
   const auto w = make_world(100);
   auto choice = choice_of(GetParam(), 100);
