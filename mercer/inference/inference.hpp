@@ -134,8 +134,8 @@ struct Abilities {
   /// evidence_method pass it over. Its posterior is Posterior::sparse.
   bool approximate = false;
   EvidenceKind kind = EvidenceKind::exact;
-  /// Another approximation, without blocks, whose evidence this one has with the same base points:
-  /// what is learned with it holds here. Empty: none.
+  /// Another approximation whose evidence this one has with the same base points and blocks: what
+  /// is learned with it holds here, and it can load what that one saved. Empty: none.
   std::string_view evidence_of = {};
   bool base = false;            // takes base points (SparseSetup::base, points)
   bool degenerate = false;      // has no prior variance besides that of its base points

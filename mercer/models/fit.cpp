@@ -188,6 +188,7 @@ inference::Problem learn(Run& run, const ProgressCallback& progress) {
     run.method = posterior_method(run.task, run.options, plan);
   run.method->start_from(learned.warm_start);
   if (!learned.approximation.empty()) run.method->load(learned.approximation, learned.problem);
+  run.result.approximation = std::move(learned.approximation);
   return std::move(learned.problem);
 }
 
@@ -247,7 +248,8 @@ void check_approximation(Run& run, const ProgressCallback& progress) {
 
 FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options,
                  const ProgressCallback& callback, const Validation* validation,
-                 const data::StreamedData* stream = nullptr) {
+                 const data::StreamedData* stream = nullptr,
+                 const inference::State& approximation = {}) {
   const ObservedCall call(callback);
   const Timer timer;
   FitResult result;
@@ -256,6 +258,7 @@ FitResult fit_to(Task task, const data::Dataset& data, const FitOptions& options
   result.merged_rows = task.merged_rows;
   Run run{task, data, options, validation, posterior_method(task, options, result.plan), result};
   auto problem = task.start;
+  if (!approximation.empty()) run.method->load(approximation, problem);
   const double solve_seconds = planned_solve_seconds(result.plan);
   bool learned_all = false;
   const ProgressCallback progress = !call.progress() ? ProgressCallback() : [&](Progress now) {
@@ -315,10 +318,11 @@ FitResult fit(const data::StreamedData& data, const FitOptions& options,
 }
 
 FitResult refit(const KernelMachine& learned, const data::Dataset& data, FitOptions options,
-                const ProgressCallback& progress) {
+                const ProgressCallback& progress, const inference::State& approximation) {
   options.train.train = "none";
   options.approximation.optimize_base = false;  // base points are chosen, not learned
-  return fit_to(make_task(data, options, &learned), data, options, progress, nullptr);
+  return fit_to(make_task(data, options, &learned), data, options, progress, nullptr, nullptr,
+                approximation);
 }
 
 Plan plan_fit(const data::Dataset& data, const FitOptions& options) {

@@ -8,6 +8,7 @@
 
 #include "mercer/core/progress.hpp"
 #include "mercer/data/streamed_data.hpp"
+#include "mercer/inference/inference.hpp"
 #include "mercer/inference/system.hpp"
 #include "mercer/models/kernel_machine.hpp"
 #include "mercer/models/names.hpp"
@@ -87,6 +88,7 @@ struct FitResult {
   preconditioners::BuildReport preconditioner;  // without a name when there is none
   double build_seconds = 0;
   double seconds = 0;
+  inference::State approximation;  // base points and blocks that an approximation learned with
   // Rows that were read in passes (Plan::streamed):
   int passes = 0;              // over all rows, that of the survey among them
   double rows_per_second = 0;  // of these passes, arithmetic included; 0: there was none
@@ -112,8 +114,9 @@ FitResult fit(const data::StreamedData& data, const FitOptions& options,
 
 /// The posterior of other rows under the hyperparameters and the scaling of a model that was
 /// learned: nothing is learned, and the scale and the values that options give are not used.
+/// `approximation`, where it is not empty, is that of a fit to the same rows.
 FitResult refit(const KernelMachine& learned, const data::Dataset& data, FitOptions options,
-                const ProgressCallback& progress = {});
+                const ProgressCallback& progress = {}, const inference::State& approximation = {});
 
 /// What fit would do; refuses what that refuses.
 Plan plan_fit(const data::Dataset& data, const FitOptions& options);

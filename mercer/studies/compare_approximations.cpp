@@ -159,12 +159,13 @@ class ApproximationsStudy {
     result_.runs.push_back(std::move(run));
   }
 
-  // Methods of one evidence learn the same hyperparameters and base points.
+  // Methods of one evidence learn the same hyperparameters, base points and blocks.
   struct Learned {
     std::string_view evidence;
     std::optional<Index> rank;
     std::string method;
     models::KernelMachine model;
+    inference::State approximation;
     double seconds = 0;
   };
   static std::string_view evidence_name(const std::string& method) {
@@ -185,23 +186,21 @@ class ApproximationsStudy {
     if (std::any_of(methods.begin(), methods.end(), [&](const std::string& other) {
           return other != kExact && other != run.method && evidence_name(other) == evidence;
         }))
-      learned_.push_back({evidence, run.rank, run.method, fit.model, fit.training.seconds});
+      learned_.push_back(
+          {evidence, run.rank, run.method, fit.model, fit.approximation, fit.training.seconds});
   }
 
   models::FitResult fitted(ApproximationRun& run, const ProgressCallback& progress) {
-    auto options = options_of(run);
+    const auto options = options_of(run);
     const Timer timer;
     double before = 0;
     models::FitResult out;
     if (run.method != kExact && options_.learn == kOnce) {
       out = models::refit(*exact_, train_, options, progress);
     } else if (const auto* known = learned_before(run)) {
-      options.approximation.points = known->model.sparse->base;
-      known->model.scaling.unscale_inputs(options.approximation.points);
-      options.method.preconditioning.rank.reset();
       run.learned_with = known->method;
       before = known->seconds;
-      out = models::refit(known->model, train_, options, progress);
+      out = models::refit(known->model, train_, options, progress, known->approximation);
     } else {
       out = models::fit(train_, options, progress);
       remember(run, out);
@@ -237,7 +236,7 @@ class ApproximationsStudy {
       result_.warnings.push_back(fmt::format("{}: {}", run.method, warning));
     if (fit.model.sparse) {
       run.base_points = fit.model.sparse->base.rows();
-      if (!fit.model.sparse->blocks.order.empty()) run.blocks = fit.model.sparse->blocks.count();
+      run.blocks = fit.model.sparse->blocks_learned;
     }
     predict(fit.model, run, progress);
     if (resets) run.peak_bytes = static_cast<double>(peak_rss_bytes());

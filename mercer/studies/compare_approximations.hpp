@@ -5,7 +5,7 @@
 //   Distances: of the latent means at all test rows; of the standard deviations, and the divergence
 //   KL(exact || approximate) a row, at some random test rows, whose exact variances are solved for.
 //   Methods with the same evidence (Abilities::evidence_of) learn once: the second one has the
-//   hyperparameters and base points of the first, and its seconds of learning.
+//   hyperparameters, base points and blocks of the first, and its seconds of learning.
 //   Cost: the sum of the fits. With `learn=once` hyperparameters are those of the exact fit, so
 //   that distances are those of the approximation alone; with `learn=each` every method learns its
 //   own, as it would in use, and distances are from the exact fit with its own.

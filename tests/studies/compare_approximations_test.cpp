@@ -77,30 +77,34 @@ TEST(CompareApproximations, HyperparametersOfTheExactFitForAll) {
   EXPECT_LT(*result.runs[1].mean_max, 1e-5);
 }
 
-// The second method of an evidence is what it would have been on its own: same hyperparameters and
-// base points.
+// The second method of an evidence is what it would have been on its own: same hyperparameters,
+// base points and blocks.
 TEST(CompareApproximations, MethodsOfOneEvidenceLearnOnce) {
   const auto data = smooth(80, 1), test = smooth(25, 2);
   auto fit = fit_options();
   fit.train.train = "auto";
   fit.train.restarts = 0;
   ApproximationsOptions options;
-  options.methods = {"srm", "vfe", "dtc", "rbcm"};
+  options.methods = {"srm", "vfe", "dtc", "pitc", "pic", "rbcm"};
   options.ranks = {5, 12};
+  fit.method.preconditioning.blocks = 4;
   const auto together = compare_approximations(data, rows_of(test), fit, options);
-  ASSERT_EQ(together.runs.size(), 7u);
+  ASSERT_EQ(together.runs.size(), 11u);
   for (const auto& run : together.runs) {
-    EXPECT_EQ(run.learned_with, run.method == "dtc" ? "srm" : "");
+    EXPECT_EQ(run.learned_with, run.method == "dtc" ? "srm" : run.method == "pic" ? "pitc" : "");
     EXPECT_GT(run.fit_seconds, 0);
   }
-  options.methods = {"dtc"};
+  options.methods = {"dtc", "pic"};
   const auto alone = compare_approximations(data, rows_of(test), fit, options);
-  for (std::size_t i = 0; i < 2; ++i) {
-    const auto& both = together.runs[4 + i];
-    ASSERT_EQ(both.method, "dtc");
-    EXPECT_NEAR(both.scores.numbers->rmse, alone.runs[i].scores.numbers->rmse, 1e-9);
-    EXPECT_NEAR(both.scores.numbers->nll, alone.runs[i].scores.numbers->nll, 1e-7);
-    EXPECT_NEAR(both.likelihood.value, alone.runs[i].likelihood.value, 1e-6);
+  const auto run_of = [](const auto& runs, const std::string& method, Index rank) {
+    return *std::find_if(runs.begin(), runs.end(),
+                         [&](const auto& r) { return r.method == method && r.rank == rank; });
+  };
+  for (const auto& one : alone.runs) {
+    const auto both = run_of(together.runs, one.method, *one.rank);
+    EXPECT_NEAR(both.scores.numbers->rmse, one.scores.numbers->rmse, 1e-9) << one.method;
+    EXPECT_NEAR(both.scores.numbers->nll, one.scores.numbers->nll, 1e-7) << one.method;
+    EXPECT_NEAR(both.likelihood.value, one.likelihood.value, 1e-6) << one.method;
   }
 }
 

@@ -221,6 +221,7 @@ InferenceInfo pic_info() {
           .abilities = {.evidence = EvidenceBy::factorisation,
                         .approximate = true,
                         .kind = EvidenceKind::approximate,
+                        .evidence_of = pitc_info().name,
                         .base = true,
                         .blocks = true},
           .refusal = sparse_needs_gaussian_noise,
