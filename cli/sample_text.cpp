@@ -76,9 +76,10 @@ Json parameters_json(const models::SampleResult& result) {
     put(entry, "sd", s.sd);
     put(entry, "q05", s.q05);
     put(entry, "q95", s.q95);
-    put_optional(entry, "rhat", s.rhat, one_chain ? "there is one chain only" : "too few draws");
-    put_optional(entry, "ess", s.ess, "too few draws");
-    put_optional(entry, "mcse", s.mcse, "too few draws");
+    const char* reason = s.chain_stands ? "all draws of a chain are equal" : "too few draws";
+    put_optional(entry, "rhat", s.rhat, one_chain ? "there is one chain only" : reason);
+    put_optional(entry, "ess", s.ess, reason);
+    put_optional(entry, "mcse", s.mcse, reason);
     Json prior = {{"text", p.text()}};
     put_optional(prior, "mean", p.mean(), "it does not exist");
     put_optional(prior, "sd", p.sd(), "it does not exist");
@@ -120,7 +121,7 @@ Json phase_json(const models::SampleResult& result) {
   json["half_steps"] =
       sum_over_chains(result, [](const ChainReport& c) { return c.half_steps.iterations; });
   for (const auto& chain : result.draws.chains) {
-    json["langevin_from"].push_back(chain.first_kept);
+    json["langevin_from"].push_back(chain.frozen_at);
     json["ratio"].push_back(chain.ratios);
     json["scale"].push_back(chain.least_scale);
   }
@@ -132,6 +133,7 @@ training::ChainSolves all_solves(const models::SampleResult& result) {
   for (const auto& chain : result.draws.chains) {
     sum.gradients += chain.solves.gradients;
     sum.iterations += chain.solves.iterations;
+    sum.unsolved += chain.solves.unsolved;
     sum.unbiased += chain.solves.unbiased;
     sum.random_stops += chain.solves.random_stops;
     sum.continued += chain.solves.continued;
@@ -151,6 +153,7 @@ Json solves_json(const models::SampleResult& result) {
   Json json = {{"gradients", solves.gradients}};
   put(json, "iterations_per_gradient",
       share(static_cast<double>(solves.iterations), solves.gradients));
+  json["unconverged_gradients"] = solves.unsolved;
   json["unbiased"] = solves.unbiased > 0 && solves.unbiased == solves.gradients;
   json["unbiased_gradients"] = solves.unbiased;
   if (solves.unbiased == 0) return json;
@@ -209,8 +212,8 @@ std::string sampling_text(const models::SampleResult& result) {
   if (langevin(result)) {
     Index first = draws.iterations, last = 0;
     for (const auto& chain : draws.chains) {
-      first = std::min(first, chain.first_kept);
-      last = std::max(last, chain.first_kept);
+      first = std::min(first, chain.frozen_at);
+      last = std::max(last, chain.frozen_at);
     }
     text += fmt::format(
         ", Langevin phase from iteration {} on, step {}",

@@ -94,6 +94,16 @@ void refuse_options_of_others(const training::TrainerInfo& sampler,
   }
 }
 
+// Where the evidence is factorised no trace is estimated.
+void refuse_probes(const TrainOptions& train, const training::TrainerInfo& sampler) {
+  const auto given = options_json(train), usual = options_json(TrainOptions());
+  for (const std::string name : {"probes", "probe_kind"})
+    if (given.at(name) != usual.at(name))
+      throw InvalidArgument(fmt::format(
+          "`{}` is for evidences by solves, and {} takes exact ones of these rows; leave it out",
+          name, sampler.name));
+}
+
 }  // namespace
 
 Plan plan_sampling(const inference::Problem& problem, double noise,
@@ -103,11 +113,12 @@ Plan plan_sampling(const inference::Problem& problem, double noise,
   const auto& sampler = sampler_for(problem, rows, sample, method);
   if (const auto why = sampler.refusal(problem); !why.empty()) throw InvalidArgument(why);
   refuse_options_of_others(sampler, sample);
+  const bool by_solves = sampler.by_solves && rows.size() > sampler.draws->factored_rows;
+  if (!by_solves) refuse_probes(train, sampler);
   train.train = "none";
   train.budget.reset();
   Plan plan = plan_fit(problem, noise, rows, method, train);
   const auto reason = plan.reason;
-  const bool by_solves = sampler.by_solves && rows.size() > sampler.draws->factored_rows;
   if (by_solves) {
     train.train = sampler.name;
     plan_training(problem, noise, rows, method, train, 0, plan);
@@ -119,7 +130,9 @@ Plan plan_sampling(const inference::Problem& problem, double noise,
   row.method = fmt::format("{}, {} of {}", sampler.name, plural(sample.chains, "chain"),
                            plural(planned_iterations(sampler, sample), "iteration"));
   row.seconds = sampling_seconds(sampler, cost.seconds, sample);
-  row.bytes = by_solves ? cost.bytes : exact_bytes(cost.bytes, rows.size(), sample.chains);
+  // By solves every chain keeps its preconditioner and its last solutions.
+  row.bytes = by_solves ? cost.bytes * static_cast<double>(sample.chains)
+                        : exact_bytes(cost.bytes, rows.size(), sample.chains);
   row.fits = plan.base_bytes + row.bytes <= plan.budget_bytes;
   row.note = fmt::format("{:.2g} s {}", cost.seconds,
                          sampler.draws->values ? "an evidence" : "a gradient");

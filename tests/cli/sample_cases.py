@@ -123,6 +123,23 @@ class SampleTest(CliCase):
         self.assertIn("--unbiased yes", done.stderr)
         self.assertIn("Gaussian noise", done.stderr)
 
+    def test_what_went_wrong_is_said(self):
+        words = ("--sampler", "sgld", "--iterations", 300, "--phase-ratio", 0.9, "--preconditioner", "none", "--max-iterations", 1)
+        record = self.sample(*words, "--warmup", 250)
+        self.assertGreater(record["solves"]["unconverged_gradients"], 0)
+        self.assertTrue(any("did not reach their tolerance" in w for w in record["warnings"]), record["warnings"])
+        # Draws are kept after the warm-up, but the phase began where the step was frozen.
+        self.assertEqual(record["phase"]["kept_from"], 251)
+        self.assertTrue(all(frozen % 100 == 0 for frozen in record["phase"]["langevin_from"]), record["phase"])
+        few = self.sample("--sampler", "mh", "--iterations", 6, "--keep-unconverged")
+        self.assertTrue(any("too few draws" in w for w in few["warnings"]), few["warnings"])
+        # Walks that lead nowhere propose nothing, and are no acceptances.
+        record = self.sample("--sampler", "da", "--iterations", 60, "--surrogate-steps", 1, "--chains", 1)
+        chain = read_csv((self.folder / "c.csv").read_text())["lengthscale"]
+        moves = sum(a != b for a, b in zip(chain, chain[1:]))
+        self.assertLess(moves, 0.8 * len(chain))
+        self.assertGreaterEqual(record["acceptance"] * len(chain), moves)
+
     def test_threads_do_not_change_a_draw(self):
         self.sample("--threads", 1)
         one = (self.folder / "c.csv").read_bytes()
@@ -197,3 +214,9 @@ class SampleTest(CliCase):
         self.refused(2, "sample", "d.csv", "-m", "m.mcr", "--json", "-o", "-", saying="-o")
         self.refused(2, "sample", "d.csv", "-o", "same", "-m", "same", saying="--output")
         self.refused(5, *quick(*base, "--sampler", "sgld", "--iterations", 150, "--phase-ratio", 1e-9), saying="--phase-ratio")
+        self.refused(2, *quick(*base, "--sampler", "sgld", "--iterations", 99), saying=("--iterations", "100"))
+        self.refused(2, *quick(*base, "--sampler", "sgld", "--first-step", 0.01, "--last-step", 0.1), saying="--last-step")
+        self.refused(2, *quick(*base, "--sampler", "hmc", "--probes", 4), saying="--probes")
+        self.refused(2, *quick(*base, "--sampler", "mh", "--probe-kind", "gaussian"), saying="--probe-kind")
+        self.refused(2, *quick(*base, "--sampler", "sgld", "--unbiased", "yes", "--preconditioner", "regularized"),
+                     saying="--preconditioner regularized")

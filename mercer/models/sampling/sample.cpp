@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "mercer/core/checksum.hpp"
 #include "mercer/core/error.hpp"
 #include "mercer/core/options_json.hpp"
@@ -116,6 +118,27 @@ void warn_of_chains(const SamplingOptions& options, SampleResult& result) {
         "R-hat compares chains, and there is one only: it is not available; give more `chains`");
 }
 
+void warn_of_draws(SampleResult& result) {
+  Index gradients = 0, unsolved = 0;
+  for (const auto& chain : result.draws.chains) {
+    gradients += chain.solves.gradients;
+    unsolved += chain.solves.unsolved;
+  }
+  if (unsolved > 0)
+    result.warnings.push_back(fmt::format(
+        "solves of {} of {} gradients did not reach their tolerance, so that these are biased and "
+        "the draws with them; give more `max_iterations`, or another `preconditioner`",
+        unsolved, gradients));
+  const auto& all = result.parameters;
+  if (std::any_of(all.begin(), all.end(), [](const auto& s) { return s.chain_stands; }))
+    result.warnings.push_back(
+        "all draws of a chain are equal: every proposal was refused, and these are no draws from "
+        "the posterior; give more `iterations` and `warmup`, or other priors");
+  else if (std::all_of(all.begin(), all.end(), [](const auto& s) { return !s.rhat && !s.ess; }))
+    result.warnings.push_back(
+        "there are too few draws to say how far they can be trusted; give more `iterations`");
+}
+
 }  // namespace
 
 SampleResult sample(const data::Dataset& data, const SamplingOptions& options,
@@ -149,6 +172,7 @@ SampleResult sample(const data::Dataset& data, const SamplingOptions& options,
   result.training = std::move(learned.report);
   result.draws = std::move(learned.draws);
   result.parameters = training::summarise(result.draws);
+  warn_of_draws(result);
   result.sample_seconds = timer.seconds();
   // A wish to stop sampling ends with it: from here on it is about the model.
   if (call.progress() &&

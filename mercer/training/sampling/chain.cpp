@@ -32,11 +32,13 @@ void Chain::visit_all(Archive& archive) {
   archive.number("acceptance", report_.acceptance);
   archive.number("step", report_.step);
   archive.number("first_kept", report_.first_kept);
+  archive.number("frozen_at", report_.frozen_at);
   archive.number("divergent", report_.divergent);
   archive.number("failed", report_.failed);
   archive.number("evaluations", report_.evaluations);
   archive.number("gradients", report_.solves.gradients);
   archive.number("solve_iterations", report_.solves.iterations);
+  archive.number("unsolved", report_.solves.unsolved);
   archive.number("unbiased", report_.solves.unbiased);
   archive.number("random_stops", report_.solves.random_stops);
   archive.number("continued", report_.solves.continued);

@@ -82,6 +82,8 @@ struct Sampler {
   bool values = false;  // takes values of the evidence, also by solves; else gradients by solves
   /// A cheap evidence beside the exact one.
   std::optional<inference::EvidenceBy> surrogate = {};
+  /// Throws InvalidArgument when options ask for what the method cannot do; called before any work.
+  void (*check)(const SampleOptions& options, const inference::Inference& method) = nullptr;
 };
 
 /// Draws from the posterior by all chains of the options of the search: finds the mode, spreads the

@@ -43,6 +43,7 @@ class ChainLoop {
  private:
   void begin();
   void begin_again(const inference::State& state);
+  std::unique_ptr<inference::Inference> make_method(const inference::InferenceSetup& with) const;
   std::unique_ptr<LogPosterior> make_surrogate(const inference::InferenceSetup& with);
   std::unique_ptr<Chain> make_chain(Index number, bool spread);
   Vector spread_start(LogPosterior& target, std::uint64_t seed) const;
@@ -130,15 +131,19 @@ std::unique_ptr<Chain> ChainLoop::make_chain(Index number, bool spread) {
       .seed = Rng(search_.seed(), "chain", static_cast<std::uint64_t>(number)).bits64()};
   auto with = search_.setup(rows_);
   with.seed = setup.seed;
-  setup.target = std::make_unique<LogPosterior>(
-      problem_, prior_, box_,
-      inference::make(inference::evidence_method(problem_, sampler_.evidence), problem_, with));
+  setup.target = std::make_unique<LogPosterior>(problem_, prior_, box_, make_method(with));
   if (sampler_.surrogate) setup.surrogate = make_surrogate(with);
   if (spread) setup.start = spread_start(*setup.target, setup.seed);
   return sampler_.make(std::move(setup));
 }
 
+std::unique_ptr<inference::Inference> ChainLoop::make_method(
+    const inference::InferenceSetup& with) const {
+  return inference::make(inference::evidence_method(problem_, sampler_.evidence), problem_, with);
+}
+
 void ChainLoop::begin() {
+  if (sampler_.check != nullptr) sampler_.check(options_, *make_method(search_.setup(rows_)));
   search_.part(0, kShareOfMode);
   mode_ = find_posterior_mode(search_, prior_, box_);
   search_.tell(mode_.phi);

@@ -107,15 +107,15 @@ class DelayedChain final : public Chain {
       ++evaluations;
     }
     const double level = rng.uniform();
-    const double acceptance =
-        end.moved ? judged(here, there, correction_.at(end.phi) - correction_.at(phi())) : 1.0;
+    const bool accepted =
+        end.moved && level < judged(here, there, correction_.at(end.phi) - correction_.at(phi()));
     // All is known: from here on nothing throws.
     counts().evaluations += evaluations;
     counts().failed += end.moved && !(there.exact > -HUGE_VAL);
     counts().evidence_error = std::max(report().evidence_error, error);
     here_ = here;
     if (warming(iteration) && end.moved) correction_.learn(end.phi, there.exact - there.surrogate);
-    if (end.moved && level < acceptance) {
+    if (accepted) {
       move_to(end.phi);
       here_ = there;
     }
@@ -123,13 +123,19 @@ class DelayedChain final : public Chain {
     if (warming(iteration)) return;
     if (!keeps()) keep_from(iteration);
     const auto kept = static_cast<double>(iteration - report().first_kept + 1);
-    counts().acceptance += ((level < acceptance ? 1.0 : 0.0) - report().acceptance) / kept;
+    // Of walks that led somewhere: the others proposed nothing.
+    if (end.moved) {
+      ++proposals_;
+      counts().acceptance +=
+          ((accepted ? 1.0 : 0.0) - report().acceptance) / static_cast<double>(proposals_);
+    }
     counts().walk_acceptance += (end.acceptance - report().walk_acceptance) / kept;
     counts().step = adaptation_.step(iteration);
   }
   void visit_state(Archive& archive) override {
     archive.number("log_density", here_.exact);
     archive.number("surrogate", here_.surrogate);
+    archive.number("proposals", proposals_);
     correction_.visit_state(archive);
     adaptation_.visit_state(archive);
   }
@@ -180,6 +186,7 @@ class DelayedChain final : public Chain {
   Correction correction_;
   Adaptation adaptation_;
   Levels here_;
+  Index proposals_ = 0;  // after the warm-up
 };
 
 }  // namespace

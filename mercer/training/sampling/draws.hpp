@@ -14,6 +14,7 @@ namespace mercer::training {
 struct ChainSolves {
   Index gradients = 0;   // that solves gave
   Index iterations = 0;  // of the longest solve of each
+  Index unsolved = 0;    // gradients whose solves ended at a limit
   // Where solves stop at random (inference/exact/unbiased_solve.hpp):
   Index unbiased = 0;          // gradients whose solves do
   Index random_stops = 0;      // right-hand sides that stopped by a draw
@@ -38,6 +39,7 @@ struct ChainReport {
   double acceptance = 0;  // share of proposals after the warm-up; sgld: 1, it has none
   double step = 0;        // of the kept draws
   Index first_kept = 0;   // iteration of the first kept draw, from 1; 0: none
+  Index frozen_at = 0;    // sgld: iteration in which the Langevin phase began; 0: not yet
   Index iterations = 0;   // done
   Index divergent = 0;    // hmc: trajectories whose energy was lost, after the warm-up
   Index failed = 0;       // points without an evidence in double precision

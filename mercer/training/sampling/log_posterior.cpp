@@ -94,6 +94,7 @@ LogPosterior::Value LogPosterior::at(ConstVectorView phi, const inference::Ask& 
   if (std::isnan(value)) return out;
   out.log_density = value;
   out.iterations = evidence.iterations;
+  out.solved = evidence.stop == StopReason::converged || evidence.stop == StopReason::random_stop;
   out.random_stops = evidence.random_stops;
   out.error = evidence.value_error;
   out.gradient = std::move(evidence.gradient);

@@ -24,6 +24,7 @@ class LogPosterior {
         -HUGE_VAL;       // estimates by solves have none: zero where there is a gradient
     Vector gradient;     // empty where there is none
     int iterations = 0;  // of solves
+    bool solved = true;  // these ended as they should, and not at a limit
     std::optional<inference::RandomStops> random_stops;
     double error = 0;  // standard error of an evidence that is estimated
     bool possible() const { return log_density > -HUGE_VAL; }

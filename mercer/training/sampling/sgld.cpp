@@ -56,13 +56,36 @@ struct StepSchedule {
   double a = 0, b = 0;
 };
 
+// Throws InvalidArgument where it is asked for and cannot be had.
+bool stops_at_random(const SampleOptions& options, const inference::Inference& method) {
+  if (options.unbiased == "no") return false;
+  const auto why = method.unbiased_refusal();
+  if (!why.empty() && options.unbiased == "yes")
+    throw InvalidArgument(fmt::format("`unbiased=yes` cannot be had: {}", why));
+  return why.empty();
+}
+
+// What no chain could do with these options.
+void check_langevin(const SampleOptions& options, const inference::Inference& method) {
+  stops_at_random(options, method);
+  if (options.iterations.value_or(kSgldIterations) < kPhaseBatch)
+    throw InvalidArgument(fmt::format(
+        "`iterations` is {}, and sgld needs {} to measure the noise of its gradients once; before "
+        "that it keeps no draw",
+        *options.iterations, kPhaseBatch));
+  if (options.last_step > options.first_step)
+    throw InvalidArgument(
+        fmt::format("`last_step` is {}, above the `first_step` {}: steps of sgld become smaller",
+                    options.last_step, options.first_step));
+}
+
 class LangevinChain final : public Chain {
  public:
   explicit LangevinChain(ChainSetup given)
       : Chain(std::move(given)),
         schedule_(setup().options, setup().iterations),
         root_(covariance_root(setup().mode.covariance)),
-        unbiased_(stops_at_random()),
+        unbiased_(stops_at_random(setup().options, target().method())),
         squares_(Vector::Zero(setup().start.size())),
         scale_(Vector::Ones(setup().start.size())) {
     auto& sums = counts().half_steps;
@@ -75,7 +98,6 @@ class LangevinChain final : public Chain {
 
  private:
   bool frozen() const { return report().step > 0; }
-  bool stops_at_random();
   inference::Ask ask(Index iteration, std::string_view stops, Index number) const;
   void count(const LogPosterior::Value& value);
   Vector whitened(const Vector& gradient) const { return root_.transpose() * gradient; }
@@ -151,15 +173,6 @@ void LangevinChain::visit_state(Archive& archive) {
   archive.array("half_steps_half_squares", report.half_steps.half_squares);
 }
 
-bool LangevinChain::stops_at_random() {
-  const auto& wish = setup().options.unbiased;
-  if (wish == "no") return false;
-  const auto why = target().method().unbiased_refusal();
-  if (!why.empty() && wish == "yes")
-    throw InvalidArgument(fmt::format("`unbiased=yes` cannot be had: {}", why));
-  return why.empty();
-}
-
 // Stops are drawn from a stream of their own, named by chain, purpose and number.
 inference::Ask LangevinChain::ask(Index iteration, std::string_view stops, Index number) const {
   const auto set = static_cast<std::uint64_t>((iteration - 1) / setup().options.redraw);
@@ -168,7 +181,8 @@ inference::Ask LangevinChain::ask(Index iteration, std::string_view stops, Index
   out.tolerance = kMeanTolerance;
   out.random_stop =
       krylov::RandomStopOptions{.early_tolerance = inference::early_tolerance(setup().rows),
-                                .seed = stream(stops, number).bits64()};
+                                .seed = stream(stops, number).bits64(),
+                                .measure_residuals = false};
   return out;
 }
 
@@ -178,6 +192,7 @@ void LangevinChain::count(const LogPosterior::Value& value) {
   auto& solves = counts().solves;
   ++solves.gradients;
   solves.iterations += value.iterations;
+  solves.unsolved += !value.solved;
   if (!value.random_stops) return;
   ++solves.unbiased;
   solves.random_stops += value.random_stops->solves;
@@ -276,6 +291,7 @@ void LangevinChain::watch_phase(Index iteration, double e, const Vector& gradien
     batch_.clear();
     if (!frozen() && report().ratios.back() < setup().options.phase_ratio) {
       counts().step = e;
+      counts().frozen_at = iteration;
       counts().acceptance = 1;
       counts().least_scale = scale_.minCoeff();
     }
@@ -306,7 +322,8 @@ TrainerInfo sgld_info() {
                                    .warmup = 0,
                                    .make = [](ChainSetup setup) -> std::unique_ptr<Chain> {
                                      return std::make_unique<LangevinChain>(std::move(setup));
-                                   }});
+                                   },
+                                   .check = check_langevin});
               },
           .draws = DrawsInfo{.iterations = kSgldIterations,
                              .evaluations = 1 + 2.0 / static_cast<double>(kHalfStepShare),

@@ -34,6 +34,8 @@ ParameterSummary summarise(ConstMatrixView values) {
   const auto found = diagnostics::summarise(values);
   ParameterSummary out{.mean = found.mean, .sd = found.sd, .q05 = found.q05, .q95 = found.q95};
   if (values.rows() < kLeastDraws) return out;
+  for (Index c = 0; c < values.cols(); ++c)
+    out.chain_stands = out.chain_stands || (values.col(c).array() == values(0, c)).all();
   out.ess = known(found.ess_bulk);
   out.mcse = known(found.mcse_mean);
   // The halves of one chain are no two chains from starts far apart.

@@ -17,6 +17,7 @@ struct ParameterSummary {
   /// Effective number of draws in the bulk of the posterior, and the Monte Carlo standard error of
   /// the mean; unset with fewer than four draws of each chain, or where all are equal.
   std::optional<double> ess, mcse;
+  bool chain_stands = false;  // all draws of a chain are equal, though there are four at least
 };
 
 /// `values`: of one parameter, draws x chains.
