@@ -38,8 +38,10 @@ template <class Visitor>
 void visit_fields(CompareCommand& o, Visitor&& field) {
   field({"csv", "FILE", "write every run, one row each", "not written", Affects::nothing}, o.csv,
         Any{});
-  field({"picture", "FILE", "write heat maps (SVG)", "not written", Affects::nothing}, o.picture,
-        Any{});
+  field({"picture", "FILE",
+         "write a picture (SVG): heat maps, or of methods their errors against seconds",
+         "not written", Affects::nothing},
+        o.picture, Any{});
 }
 
 /// Rows of a file that `compare --methods` predicts, and an exact model of the rows of DATA.

@@ -206,7 +206,8 @@ auto name_checkpoint(const std::string& checkpoint, const Body& body) {
 int run_fit(const Words& words) {
   Arguments arguments("fit",
                       "  mercer fit concrete.csv --target strength -m concrete.mcr\n"
-                      "  mercer fit data.csv.gz --kernel \"rbf + linear\" --test-fraction 0.2",
+                      "  mercer fit data.csv.gz --kernel \"rbf + linear\" --test-fraction 0.2\n"
+                      "  mercer fit data.csv.gz --method vfe --rank 500 --check-rows 64",
                       "Learns a Gaussian process from a table: plans, learns the hyperparameters,\n"
                       "solves, certifies the result, and writes a model file. The target may be\n"
                       "a number, a class, a count, or a number with outliers (--likelihood).");

@@ -150,7 +150,7 @@ inference::SparseSetup sparse_setup(const ApproximationOptions& options,
   const auto within = [&](const char* option, const std::optional<Index>& value) {
     if (value && *value > rows)
       throw InvalidArgument(fmt::format("`{}` is {}, more than the {} there are", option,
-                                        count_text(*value), plural(rows, "row")));
+                                        count_text(*value), plural(rows, "distinct row")));
     return value;
   };
   out.rank = within("rank", method.preconditioning.rank);

@@ -35,11 +35,15 @@ struct PreconditionerOptions {
 
 template <class Visitor>
 void visit_fields(PreconditionerOptions& o, Visitor&& field) {
-  field({"rank", "M", "rank of the preconditioner, its landmarks or features", "planned"}, o.rank,
-        Positive{});
+  field({"rank", "M",
+         "rank of the preconditioner, its landmarks or features; base points of an approximation",
+         "planned"},
+        o.rank, Positive{});
   field({"neighbours", "m", "points that a sparse factor conditions on", "by size"}, o.neighbours,
         Positive{});
-  field({"blocks", "B", "diagonal blocks of a preconditioner", "by size"}, o.blocks, Positive{});
+  field({"blocks", "B",
+         "diagonal blocks of a preconditioner, or blocks of rows of an approximation", "by size"},
+        o.blocks, Positive{});
   field({"delta", "D", "regularized: added to the noise variance", "10 times it"}, o.delta,
         Positive{});
   field({"inner_tolerance", "E", "of a preconditioner that iterates inside", "its own"},

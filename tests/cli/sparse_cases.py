@@ -129,7 +129,7 @@ class SparseTest(CliCase):
 
     def test_refusals(self):
         self.data(40)
-        for words, saying in ((("--method", "vfe", "--rank", 41), "more than the 40 rows"),
+        for words, saying in ((("--method", "vfe", "--rank", 41), "more than the 40 distinct rows"),
                               (("--method", "pitc", "--blocks", 41), "--blocks is 41"),
                               (("--method", "vfe", "--blocks", 3), "has no blocks"),
                               (("--method", "rbcm", "--rank", 3), "has no base points"),

@@ -194,7 +194,7 @@ TEST(SparseFits, Refusals) {
       EXPECT_NE(std::string(error.what()).find(saying), std::string::npos) << error.what();
     }
   };
-  refuses(options_of("vfe", 31), "`rank` is 31, more than the 30 rows");
+  refuses(options_of("vfe", 31), "`rank` is 31, more than the 30 distinct rows");
   auto blocks = options_of("pitc");
   blocks.method.preconditioning.blocks = 31;
   refuses(blocks, "`blocks` is 31");

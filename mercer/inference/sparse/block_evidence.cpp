@@ -170,7 +170,7 @@ Posterior Committee::posterior(const Problem& at, const PosteriorRequest& reques
     throw DataError(error.what());
   }
   auto out = base_.size() > 0 ? from_base(at, found) : from_blocks(at, found);
-  out.evidence = sparse_evidence(name_, found.value, rows_.size());
+  out.evidence = sparse_evidence(name_, found.value, rows_.rows_before_merging());
   out.evidence.gradient = std::move(found.gradient);
   out.build_seconds = timer.seconds();
   return out;

@@ -333,7 +333,8 @@ Posterior FitcLaplace::posterior(const Problem& at, const PosteriorRequest& requ
   }
   out.certificate.rigorous = false;
   out.certificate.residual = mode.residual;
-  out.evidence = sparse_evidence(sparse->method, mode.psi() - 0.5 * system.log_det(), rows_.size());
+  out.evidence = sparse_evidence(sparse->method, mode.psi() - 0.5 * system.log_det(),
+                                 rows_.rows_before_merging());
   if (request.with_gradient) out.evidence.gradient = gradient_of(at, mode, system, nullptr);
   out.newton_steps = mode.steps;
   out.halvings = mode.halvings;

@@ -151,6 +151,7 @@ Posterior Reduced::posterior(const Problem& at, const PosteriorRequest& request,
   if (method_.keep_rows != nullptr) method_.keep_rows(at, *rows_, base, solution, *sparse);
   if (method_.keep_rows == nullptr) sparse->blocks = {};
   auto out = sparse_result(base, solution, std::move(sparse));
+  if (rows_ != nullptr) out.evidence.rows = rows_->rows_before_merging();
   if (request.with_gradient) {
     SparseGradient slopes(at, base, method_.model, solution, false);
     add_all(slopes);

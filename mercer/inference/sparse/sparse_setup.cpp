@@ -122,8 +122,11 @@ void check_base(ConstMatrixView points, Index d) {
   });
   for (std::size_t i = 1; i < order.size(); ++i)
     if (compare(order[i - 1], order[i]) == 0)
-      throw InvalidArgument(fmt::format("base points: rows {} and {} are the same point",
-                                        order[i - 1] + 1, order[i] + 1));
+      throw InvalidArgument(
+          fmt::format("base points: rows {} and {} are the same point, which makes their "
+                      "covariance singular; leave "
+                      "one of them out",
+                      order[i - 1] + 1, order[i] + 1));
 }
 
 Matrix choose_base(const kernels::Kernel& kernel, ConstMatrixView x, const SparseSetup& setup,
