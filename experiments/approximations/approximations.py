@@ -19,6 +19,8 @@ METHODS = ["exact", "subset", "srm", "dtc", "rra", "fitc", "pitc", "pic", "vfe",
 SLOW = ("bcm", "rbcm", "pitc", "pic")  # those with blocks
 KERNEL = ("--kernel", "matern32")
 MEMORY = "4G"
+# Exit codes of a comparison that is done, and of one that shows what it measured before SIGINT.
+FINE = (0, 130)
 FIELDS = ["data", "method", "rank", "n_train", "n_test", "fit_seconds", "predict_seconds", "peak_mib", "rmse", "srmse", "nll", "coverage90",
           "mean_rms", "mean_max", "checked_rows", "sd_rms", "kl", "evidence", "kind", "learned_with"]
 
@@ -57,7 +59,7 @@ def compare(mercer, data, name, methods, options, store):
     """The distance is from an exact fit, which is made anew each time: choose several methods at once."""
     wanted = ["exact", *(m for m in methods if m != "exact")]
     report = call(mercer, "compare", os.path.join(data, name + ".csv.gz"), *KERNEL, "--methods", ",".join(wanted), "--ranks", options["rank"],
-                  "--test-fraction", 0.1, "--check-rows", options["check_rows"])
+                  "--test-fraction", 0.1, "--check-rows", options["check_rows"], fine=FINE)
     for run in report["runs"]:
         if run.get("scores"):
             store.put(run_of_compare(name, report, run))
@@ -81,7 +83,7 @@ def compare_large(mercer, data, name, methods, options, store):
         model, seconds = exact_model(mercer, train, folder)
         for group in groups_of(methods):
             report = call(mercer, "compare", train, *KERNEL, "--methods", ",".join(["exact", *group]), "--ranks", options["rank"],
-                          "--test", test, "--check-rows", options["check_rows"], "--exact", model, "--memory", MEMORY)
+                          "--test", test, "--check-rows", options["check_rows"], "--exact", model, "--memory", MEMORY, fine=FINE)
             for run in report["runs"]:
                 if run["method"] == "exact":
                     run["fit_seconds"] = seconds or store.fit_seconds(name, "exact")
