@@ -4,13 +4,19 @@ import csv
 import gzip
 import json
 import os
+import signal
 import subprocess
+
+
+def hear_interrupts():
+    """For subprocess: a study in the background may have been told to ignore SIGINT, which mercer must not inherit."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def call(*command, fine=(0, 5)):
     """The JSON that mercer prints; an answer that did not converge (exit code 5) is one too."""
     words = [*map(str, command), "--json", "--quiet"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, preexec_fn=hear_interrupts)
     if done.returncode not in fine:
         raise SystemExit(" ".join(words) + "\n" + done.stderr)
     return json.loads(done.stdout)

@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import chains  # noqa: E402  (beside this folder)
 from figure import Mark, Panel, write  # noqa: E402
-from study import call, read_records, write_records  # noqa: E402
+from study import call, hear_interrupts, read_records, write_records  # noqa: E402
 
 SIZES = {"chains": 5, "iterations": 20000, "until": 700, "probes": 4, "product_iterations": 30}
 SMOKE = {"chains": 2, "iterations": 260, "until": 260, "probes": 4, "product_iterations": 5}
@@ -74,9 +74,8 @@ def sampled(mercer, data, work, sizes):
                "--chains", sizes["chains"], "--iterations", sizes["iterations"], "--draws", 1, "--checkpoint", os.path.join(work, "sgld.ckp"),
                "-o", output, "-m", os.path.join(work, "sgld.mcr"), "--keep-unconverged", "--json"]
     with open(os.path.join(work, "record.json"), "w+") as out:
-        # A study in the background may have been told to ignore Ctrl-C; mercer must not inherit that.
         process = subprocess.Popen([str(w) for w in command], stdout=out, stderr=subprocess.PIPE, text=True,
-                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                                   preexec_fn=hear_interrupts)
         clock = Clock(sizes["until"], process)
         for line in process.stderr:
             err.append(line)
