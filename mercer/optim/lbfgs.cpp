@@ -101,6 +101,7 @@ class Run {
   double relative(double tolerance, double value) const {
     return tolerance * std::max(1.0, std::abs(value));
   }
+  Vector shortened(const Vector& direction, const Vector& gradient) const;
   Point step_from(const Point& here, const Vector& direction, bool first);
   Ending descend(Point here);
   bool trusts(const Memory& memory, const Point& here) const;
@@ -161,8 +162,9 @@ void Run::scale(const Vector& z, const Vector& g) {
              slope.asDiagonal();
   h.diagonal() += box_.second_derivative(z).cwiseProduct(result_.gradient);
   const auto axes = positive_axes(h, g, kLongestStep);
+  const Vector curvature = axes.curvature.cwiseMax(options_.least_curvature);
   origin_ = z;
-  axes_ = axes.directions * axes.curvature.cwiseSqrt().cwiseInverse().asDiagonal();
+  axes_ = axes.directions * curvature.cwiseSqrt().cwiseInverse().asDiagonal();
 }
 
 Run::Point Run::first_point(const Vector& z) {
@@ -177,6 +179,20 @@ Run::Point Run::first_point(const Vector& z) {
   if (!known || here.value == infinity) return here;
   scale(z, here.gradient);
   return {Vector::Zero(n), axes_.transpose() * here.gradient, here.value};
+}
+
+// A direction of descent along which no variable moves further than the limit. Those that would are
+// held back alone, so that one flat variable does not shorten the steps of all others; where that
+// leaves no descent, all are.
+Vector Run::shortened(const Vector& direction, const Vector& gradient) const {
+  const double limit = options_.longest_step;
+  const Vector in_z = scaled() ? Vector(axes_ * direction) : direction;
+  const double longest = in_z.cwiseAbs().maxCoeff();
+  if (limit == 0 || !(longest > limit)) return direction;
+  const Vector held = in_z.cwiseMin(limit).cwiseMax(-limit);
+  Vector out = scaled() ? Vector(axes_.partialPivLu().solve(held)) : held;
+  const Vector all = direction * (limit / longest);
+  return out.dot(gradient) <= all.dot(gradient) ? out : all;
 }
 
 // The next point along the direction; an infinite value when there is none.
@@ -231,7 +247,8 @@ Ending Run::descend(Point here) {
     return Ending::nothing_to_gain;
   double gained_since_restart = infinity;
   for (;;) {
-    Point next = step_from(here, -towards, memory.empty() && !scaled());
+    const bool first = memory.empty() && !scaled();
+    Point next = step_from(here, first ? -towards : shortened(-towards, here.gradient), first);
     if (next.value == infinity) {
       // Once more from here with an empty memory, if that has got anywhere since the last time.
       if (memory.empty() || gained_since_restart <= relative(options_.value_tolerance, here.value))

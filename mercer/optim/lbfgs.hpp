@@ -31,6 +31,12 @@ struct LbfgsOptions {
   /// begins with a step of Newton's method instead of one of length 1, and gradient_tolerance is
   /// not looked at.
   Matrix hessian;
+  /// Of the given Hessian: curvatures below count as this much. A Hessian of another place may be
+  /// flat where the function is not, and steps along such an axis would be far too long.
+  double least_curvature = 0;
+  /// No variable moves further than this in the first trial of a step after the first one, which
+  /// a model that is flat along one of them would ask for; 0: no limit.
+  double longest_step = 0;
 };
 
 template <class Visitor>
@@ -41,6 +47,8 @@ void visit_fields(LbfgsOptions& o, Visitor&& field) {
   field("value_window", o.value_window, Positive{});
   field("memory", o.memory, Positive{});
   field("gain_tolerance", o.gain_tolerance, NonNegative{});
+  field("least_curvature", o.least_curvature, NonNegative{});
+  field("longest_step", o.longest_step, NonNegative{});
 }
 
 struct MinimizeResult {

@@ -16,8 +16,9 @@ namespace {
 
 // Rows that an approximation learns from over those whose Hessian it begins with, at least.
 constexpr Index kFewForHessian = 2;
-// Log evidence that a climb on all rows may leave, where a Hessian says what is left.
-constexpr double kApproximateGainLeft = 0.05;
+// Log evidence that a climb may leave, where the model of its steps says what is left: this, or so
+// much an entry of y, which is nothing beside an approximation's distance from the exact evidence.
+constexpr double kApproximateGainLeft = 0.05, kGainLeftPerEntry = 1e-5;
 // A climb is not at its end where its last step gained more log evidence than this, or where its
 // gradient promises more.
 constexpr double kGainToDoubt = 0.5;
@@ -45,6 +46,10 @@ bool hessian_by_differences(Index level, Index all, Index parameters) {
 double last_gain(const optim::MinimizeResult& climb) {
   const Index steps = climb.history.rows();
   return steps > 1 ? climb.history(steps - 2, 0) - climb.history(steps - 1, 0) : 0;
+}
+
+double gain_to_leave(double entries) {
+  return std::max(kApproximateGainLeft, kGainLeftPerEntry * entries);
 }
 
 class ApproximateClimb {
@@ -125,8 +130,9 @@ optim::MinimizeResult ApproximateClimb::climb_level(std::size_t number) {
   const auto method = search_.approximation(rows, problem, theta_, method_->base_points());
   const Index p = theta_.size();
   begin_part(level);
-  auto best = climb_on({*method, problem, rows}, "learn (fewer rows)",
-                       std::max(kApproximateGainLeft, levels_.gain_to_leave(number, p)));
+  auto best =
+      climb_on({*method, problem, rows}, "learn (fewer rows)",
+               std::max(gain_to_leave(Search::entries(rows)), levels_.gain_to_leave(number, p)));
   // Where there is no evidence on these rows there may still be one on more.
   if (!std::isfinite(best.value)) return best;
   theta_ = best.theta;
@@ -144,7 +150,7 @@ optim::MinimizeResult ApproximateClimb::climb_level(std::size_t number) {
 optim::MinimizeResult ApproximateClimb::climb_all() {
   begin_part(rows_.size());
   return climb_on({*method_, problem_, rows_}, "learn (approximation)",
-                  hessian_.size() > 0 ? kApproximateGainLeft : 0);
+                  hessian_.size() > 0 ? gain_to_leave(Search::entries(rows_)) : 0);
 }
 
 // A Hessian that is not that of this place, as where the climb came from a far worse one, may
@@ -153,13 +159,15 @@ optim::MinimizeResult ApproximateClimb::climb_all() {
 optim::MinimizeResult ApproximateClimb::climb_on(const Ground& on, const char* stage,
                                                  double gain_left) {
   const double entries = Search::entries(on.rows), doubt = std::max(gain_left, kGainToDoubt);
+  const double slow = kGainLeftPerEntry * entries;
   auto best = search_.climb(on.method, on.problem, on.rows, theta_, stage,
-                            {.hessian = hessian_, .gain_left = gain_left});
+                            {.hessian = hessian_, .gain_left = gain_left, .slow_gain = slow});
   for (double gain = HUGE_VAL;
        gain > doubt && best.converged() &&
        std::max(entries * last_gain(best), gain_at_least(best, entries)) > doubt;) {
     auto next = search_.climb(on.method, on.problem, on.rows, best.theta, stage,
-                              {.gain_left = std::max(gain_left, kApproximateGainLeft),
+                              {.gain_left = std::max(gain_left, gain_to_leave(entries)),
+                               .slow_gain = slow,
                                .steps_taken = best.iterations,
                                .value = best.value,
                                .gradient = best.gradient});

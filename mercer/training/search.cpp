@@ -23,6 +23,10 @@ using inference::Problem;
 constexpr double kCheckpointSeconds = 0.1, kCheckpointShare = 50;
 constexpr int kExactSteps = 100;
 constexpr double kUsualSteps = 25;
+// No logarithm of a hyperparameter moves further in the first trial of a step.
+constexpr double kLongestTrial = 2;
+// Of a Hessian that a climb begins with: as if each logarithm had a prior of standard deviation 1.
+constexpr double kLeastCurvature = 1;
 // Step of the differences that a Hessian is taken from.
 constexpr double kDifference = 0.05;
 // Arrays of a checkpoint that belong to the exact method, to the trainer, to the base points and to
@@ -163,8 +167,10 @@ optim::MinimizeResult Search::climb(Inference& method, Problem problem, const Ob
   };
   optim::LbfgsOptions options;
   options.max_iterations = std::max(1, exact_steps() - hint.steps_taken);
-  options.value_tolerance = rules_.value_tolerance;
+  options.value_tolerance = hint.slow_gain > 0 ? hint.slow_gain / count : rules_.value_tolerance;
   options.hessian = hint.hessian;
+  options.longest_step = kLongestTrial;
+  options.least_curvature = kLeastCurvature / count;
   if (hint.gain_left > 0 || hint.hessian.size() > 0)
     options.gain_tolerance = (hint.gain_left > 0 ? hint.gain_left : rules_.gain_left) / count;
   const Observer observer = [&](const Iteration& it) {

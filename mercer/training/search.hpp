@@ -19,6 +19,9 @@ struct Hint {
   Matrix hessian = {};  // of minus the evidence per entry of y
   /// Log evidence that the climb may leave; 0: that of the rules where a Hessian is known.
   double gain_left = 0;
+  /// The climb ends where the last five steps together gained less log evidence; 0: that of the
+  /// rules.
+  double slow_gain = 0;
   int steps_taken = 0;  // of this start, before this climb
   /// Minus the evidence per entry at the start and its gradient, where they are known already.
   double value = 0;

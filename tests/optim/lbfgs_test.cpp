@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "mercer/core/error.hpp"
 
@@ -112,6 +113,60 @@ TEST(Lbfgs, AWrongHessianOnlyCostsSteps) {
     options.value_tolerance = 0;
     const auto result = lbfgs(rosenbrock, vector({-1.2, 1}), {}, options);
     EXPECT_LE((result.theta - Vector::Ones(2)).norm(), 1e-4) << sign;
+  }
+}
+
+// x^2 / 2 + 50 (y - x^2)^2 from (-1, 1), where the slope along y is zero, with a Hessian that is
+// flat along y.
+LbfgsOptions flat_hessian() {
+  LbfgsOptions options;
+  options.hessian = vector({1, 1e-6}).asDiagonal();
+  options.gain_tolerance = 1e-12;
+  return options;
+}
+double valley(ConstVectorView x, VectorView g) {
+  const double off = x(1) - x(0) * x(0);
+  g(0) = x(0) - 200 * off * x(0);
+  g(1) = 100 * off;
+  return 0.5 * x(0) * x(0) + 50 * off * off;
+}
+
+TEST(Lbfgs, ALeastCurvatureSavesTrialsOfAFlatHessian) {
+  const Vector start = vector({-1, 1});
+  auto options = flat_hessian();
+  const auto without = lbfgs(valley, start, {}, options);
+  options.least_curvature = 1;
+  const auto with = lbfgs(valley, start, {}, options);
+  EXPECT_NEAR(with.value, 0, 1e-10);
+  EXPECT_LT(with.evaluations, without.evaluations - 5);
+}
+
+TEST(Lbfgs, FirstTrialsOfLaterStepsAreNoLongerThanTheLimit) {
+  constexpr double limit = 0.1;
+  for (const bool scaled : {false, true}) {
+    auto options = scaled ? flat_hessian() : LbfgsOptions{};
+    options.longest_step = limit;
+    Vector here;
+    double lowest = HUGE_VAL;
+    int steps = 0;
+    bool begins = false;
+    const auto watched = [&](ConstVectorView x, VectorView g) {
+      const double value = valley(x, g);
+      if (std::exchange(begins, false)) {
+        EXPECT_LE((x - here).cwiseAbs().maxCoeff(), limit + 1e-9);
+      }
+      if (value < lowest) here = x;
+      lowest = std::min(lowest, value);
+      return value;
+    };
+    const auto observer = [&](const Iteration& it) {
+      begins = it.value == lowest;
+      ++steps;
+      return Action::proceed;
+    };
+    const auto result = lbfgs(watched, vector({-1, 1}), {}, options, observer);
+    EXPECT_NEAR(result.value, 0, 1e-8) << scaled;
+    EXPECT_GT(steps, 5);
   }
 }
 
