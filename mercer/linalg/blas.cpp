@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "mercer/core/error.hpp"
+#include "mercer/core/subnormals.hpp"
 #include "mercer/core/threads.hpp"
 #include "mercer/linalg/detail/lapack.hpp"
 #include "mercer/linalg/detail/serial_blas.hpp"
@@ -70,10 +72,15 @@ double* partial_buffer(Index doubles) {
   return buffer.data();
 }
 
+// Triangular solves with kernel matrices of short lengthscales are full of subnormal numbers.
 void run(Index tasks, bool parallel, const std::function<void(Index, int)>& body) {
   if (parallel) {
-    parallel_for(tasks, body);
+    parallel_for(tasks, [&](Index task, int thread) {
+      const NoSubnormals flushed;
+      body(task, thread);
+    });
   } else {
+    const NoSubnormals flushed;
     for (Index task = 0; task < tasks; ++task) body(task, 0);
   }
 }
@@ -121,61 +128,67 @@ void scale(double beta, MatrixView c) {
 
 }  // namespace
 
-void gemm(double alpha, ConstMatrixView a, Transpose op_a, ConstMatrixView b, Transpose op_b,
-          double beta, MatrixView c) {
-  const detail::SerialBlas serial;
+namespace {
+
+/// Sizes of op(a) op(b), checked against c.
+Cut product_cut(const char* name, ConstMatrixView a, Transpose op_a, ConstMatrixView b,
+                Transpose op_b, ConstMatrixView c) {
   const Index m = op_a == Transpose::no ? a.rows() : a.cols();
   const Index k = op_a == Transpose::no ? a.cols() : a.rows();
   const Index n = op_b == Transpose::no ? b.cols() : b.rows();
   const Index k_b = op_b == Transpose::no ? b.rows() : b.cols();
-  if (k != k_b) throw DimensionMismatch("gemm: columns of op(a)", k, "rows of op(b)", k_b);
-  if (c.rows() != m) throw DimensionMismatch("gemm: rows of c", c.rows(), "rows of op(a)", m);
-  if (c.cols() != n) throw DimensionMismatch("gemm: columns of c", c.cols(), "columns of op(b)", n);
-  if (m == 0 || n == 0) return;
-  if (k == 0) return scale(beta, c);
+  const auto says = [&](const char* what) { return std::string(name) + ": " + what; };
+  if (k != k_b) throw DimensionMismatch(says("columns of op(a)"), k, "rows of op(b)", k_b);
+  if (c.rows() != m) throw DimensionMismatch(says("rows of c"), c.rows(), "rows of op(a)", m);
+  if (c.cols() != n) throw DimensionMismatch(says("columns of c"), c.cols(), "columns of op(b)", n);
+  return {m, n, k};
+}
 
-  const Cut cut(m, n, k);
+/// `lower`: tiles above the diagonal are left out.
+void product(double alpha, ConstMatrixView a, Transpose op_a, ConstMatrixView b, Transpose op_b,
+             double beta, const Cut& cut, bool lower, MatrixView c) {
+  const detail::SerialBlas serial;
+  if (cut.m == 0 || cut.n == 0) return;
+  if (cut.k == 0) return scale(beta, c);
   const Index ldc = leading_dimension(c);
-  const Index stride = std::min(cut.tile_rows, m) * std::min(tile, n);
+  const Index stride = std::min(cut.tile_rows, cut.m) * std::min(tile, cut.n);
   double* partials = cut.parts > 1 ? partial_buffer(cut.tasks() * stride) : nullptr;
   const auto body = [&](Index task, int) {
     const Block t = cut.block(task);
+    if (lower && t.row + t.rows <= t.column) return;
     if (cut.parts > 1)
       block_product(alpha, a, op_a, b, op_b, t, 0.0, partials + task * stride, t.rows);
     else
       block_product(alpha, a, op_a, b, op_b, t, beta, c.data() + t.row + t.column * ldc, ldc);
   };
-  run(cut.tasks(), m * n * k >= parallel_work, std::ref(body));
+  run(cut.tasks(), cut.m * cut.n * cut.k >= parallel_work, std::ref(body));
   if (cut.parts > 1) add_parts(cut, partials, stride, beta, c);
 }
 
-void gram(double alpha, ConstMatrixView a, double beta, MatrixView c) {
-  const detail::SerialBlas serial;
-  const Index n = a.cols();
-  if (c.rows() != n) throw DimensionMismatch("gram: rows of c", c.rows(), "columns of a", n);
-  if (c.cols() != n) throw DimensionMismatch("gram: columns of c", c.cols(), "columns of a", n);
-  if (n == 0) return;
-  if (a.rows() == 0) return scale(beta, c);
-
-  // The same cut as gemm(a', a), leaving out tiles above the diagonal.
-  const Cut cut(n, n, a.rows());
-  const Index ldc = leading_dimension(c);
-  const Index stride = std::min(cut.tile_rows, n) * std::min(tile, n);
-  double* partials = cut.parts > 1 ? partial_buffer(cut.tasks() * stride) : nullptr;
-  const auto body = [&](Index task, int) {
-    const Block t = cut.block(task);
-    if (t.row + t.rows <= t.column) return;
-    if (cut.parts > 1)
-      block_product(alpha, a, Transpose::yes, a, Transpose::no, t, 0.0, partials + task * stride,
-                    t.rows);
-    else
-      block_product(alpha, a, Transpose::yes, a, Transpose::no, t, beta,
-                    c.data() + t.row + t.column * ldc, ldc);
-  };
-  run(cut.tasks(), n * n * a.rows() >= parallel_work, std::ref(body));
-  if (cut.parts > 1) add_parts(cut, partials, stride, beta, c);
-  for (Index j = 0; j < n; ++j)
+void mirror_lower(MatrixView c) {
+  for (Index j = 0; j < c.cols(); ++j)
     for (Index i = 0; i < j; ++i) c(i, j) = c(j, i);
+}
+
+}  // namespace
+
+void gemm(double alpha, ConstMatrixView a, Transpose op_a, ConstMatrixView b, Transpose op_b,
+          double beta, MatrixView c) {
+  const auto cut = product_cut("gemm", a, op_a, b, op_b, c);
+  product(alpha, a, op_a, b, op_b, beta, cut, false, c);
+}
+
+void symmetric_gemm(double alpha, ConstMatrixView a, Transpose op_a, ConstMatrixView b,
+                    Transpose op_b, double beta, MatrixView c) {
+  const auto cut = product_cut("symmetric_gemm", a, op_a, b, op_b, c);
+  if (cut.m != cut.n)
+    throw DimensionMismatch("symmetric_gemm: rows of op(a)", cut.m, "columns of op(b)", cut.n);
+  product(alpha, a, op_a, b, op_b, beta, cut, true, c);
+  mirror_lower(c);
+}
+
+void gram(double alpha, ConstMatrixView a, double beta, MatrixView c) {
+  symmetric_gemm(alpha, a, Transpose::yes, a, Transpose::no, beta, c);
 }
 
 namespace {

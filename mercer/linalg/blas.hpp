@@ -15,6 +15,9 @@ enum class Transpose { no, yes };
 void gemm(double alpha, ConstMatrixView a, Transpose op_a, ConstMatrixView b, Transpose op_b,
           double beta, MatrixView c);
 
+/// The same where the product and c are symmetric: about half of it is computed, and mirrored.
+void symmetric_gemm(double alpha, ConstMatrixView a, Transpose op_a, ConstMatrixView b,
+                    Transpose op_b, double beta, MatrixView c);
 /// c = alpha a' a + beta c, both triangles written; for tall a the sum runs over fixed row panels.
 void gram(double alpha, ConstMatrixView a, double beta, MatrixView c);
 

@@ -103,6 +103,23 @@ TEST(Blas, GramMatchesEigenAndIsSymmetric) {
   }
 }
 
+TEST(Blas, SymmetricGemmMatchesEigenAndIsSymmetric) {
+  for (const auto& [n, k] : {std::pair{1, 1}, {7, 9000}, {300, 500}, {600, 40}}) {
+    const Matrix a = random_matrix(n, k, 5);
+    const Matrix s = random_matrix(k, 1, 6).col(0).asDiagonal() * a.transpose();
+    const Matrix c0 = Matrix::Identity(n, n), expected = 2.0 * a.lazyProduct(s) + 3.0 * c0;
+    Matrix plain = c0, transposed = c0;
+    symmetric_gemm(2.0, a, Transpose::no, s, Transpose::no, 3.0, plain);
+    symmetric_gemm(2.0, s, Transpose::yes, a, Transpose::yes, 3.0, transposed);
+    EXPECT_LE((plain - expected).cwiseAbs().maxCoeff(), product_tolerance(k));
+    EXPECT_LE((transposed - expected).cwiseAbs().maxCoeff(), product_tolerance(k));
+    EXPECT_TRUE(same_bits(plain, plain.transpose()));
+  }
+  Matrix c(2, 3);
+  EXPECT_THROW(symmetric_gemm(1, Matrix(2, 4), Transpose::no, Matrix(4, 3), Transpose::no, 0, c),
+               DimensionMismatch);
+}
+
 TEST(Blas, SolveLowerUndoesTheProduct) {
   for (const int n : {1, 2, 255, 256, 257, 600})
     for (const int columns : {1, 3, 300})

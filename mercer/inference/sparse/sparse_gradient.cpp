@@ -67,7 +67,7 @@ Vector KernelGradient::add(const GradientRows& rows, bool take_diagonal, bool tr
     if (taken_.size() == 0) taken_ = Matrix::Zero(base_.size(), base_.size());
     Matrix scaled = rows.v;
     scale_rows(diagonal, scaled);
-    linalg::gemm(1.0, rows.v, Transpose::yes, scaled, Transpose::no, 1.0, taken_);
+    linalg::symmetric_gemm(1.0, rows.v, Transpose::yes, scaled, Transpose::no, 1.0, taken_);
   }
   add_weights(rows.x, w);
   return diagonal.head(n);
@@ -85,7 +85,7 @@ Vector KernelGradient::add_block(const SparseSlice& rows, const Matrix& v, const
   linalg::solve_lower(l, Transpose::no, inverse);
   Matrix t(n, n);
   linalg::gram(-1.0, inverse, 0.0, t);
-  linalg::gemm(1.0, w, Transpose::no, w, Transpose::yes, 1.0, t);
+  linalg::symmetric_gemm(1.0, w, Transpose::no, w, Transpose::yes, 1.0, t);
   t.noalias() += alpha * alpha.transpose();
   Vector part(gradient_.size());
   operators::weighted_gradient(base_.kernel(), rows.x, t, part);
@@ -96,7 +96,7 @@ Vector KernelGradient::add_block(const SparseSlice& rows, const Matrix& v, const
   linalg::gemm(1.0, t, Transpose::no, v, Transpose::no, 0.0, tv);
   w -= tv;
   if (taken_.size() == 0) taken_ = Matrix::Zero(base_.size(), base_.size());
-  linalg::gemm(1.0, v, Transpose::yes, tv, Transpose::no, 1.0, taken_);
+  linalg::symmetric_gemm(1.0, v, Transpose::yes, tv, Transpose::no, 1.0, taken_);
   add_weights(rows.x, w);
   return t.diagonal();
 }

@@ -48,7 +48,7 @@ Matrix block_factor(const kernels::Kernel& kernel, ConstMatrixView x, ConstMatri
                     ConstVectorView noise) {
   Matrix lambda(x.rows(), x.rows());
   operators::dense_matrix(kernel, x, lambda);
-  linalg::gemm(-1.0, v, Transpose::no, v, Transpose::yes, 1.0, lambda);
+  linalg::symmetric_gemm(-1.0, v, Transpose::no, v, Transpose::yes, 1.0, lambda);
   // K - Q is never negative on the diagonal; what is, is rounding error.
   lambda.diagonal() = lambda.diagonal().cwiseMax(0.0) + noise;
   return linalg::Cholesky(std::move(lambda)).storage();
