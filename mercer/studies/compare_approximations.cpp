@@ -43,6 +43,14 @@ bool names_exact(const ApproximationsOptions& options) {
   return std::find(options.methods.begin(), options.methods.end(), kExact) != options.methods.end();
 }
 
+template <class T>
+void require_once(const std::vector<T>& values, const char* option) {
+  for (auto it = values.begin(); it != values.end(); ++it)
+    if (std::find(values.begin(), it, *it) != it)
+      throw InvalidArgument(
+          fmt::format("`{}` names {} twice; a comparison has one line of each", option, *it));
+}
+
 class ApproximationsStudy {
  public:
   ApproximationsStudy(const data::Dataset& train, const TestRows& test,
@@ -318,6 +326,8 @@ void check(const ApproximationsOptions& options, const models::FitOptions& fit) 
   validate(options);
   if (options.methods.empty()) throw InvalidArgument("`methods` names no method");
   if (options.ranks.empty()) throw InvalidArgument("`ranks` names no number of base points");
+  require_once(options.methods, "methods");
+  require_once(options.ranks, "ranks");
   if (options.learn == kOnce && !names_exact(options))
     throw InvalidArgument(
         "`learn=once` takes the hyperparameters of the exact fit; name exact among `methods`");

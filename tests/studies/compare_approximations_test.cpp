@@ -142,6 +142,19 @@ TEST(CompareApproximations, WhatCannotBeRunSaysWhy) {
                InvalidArgument);
 }
 
+TEST(CompareApproximations, WhatIsNamedTwiceIsRefused) {
+  const auto data = smooth(30, 1), test = smooth(5, 2);
+  ApproximationsOptions options;
+  options.methods = {"vfe", "srm", "vfe"};
+  options.ranks = {10};
+  EXPECT_THROW(compare_approximations(data, rows_of(test), fit_options(), options),
+               InvalidArgument);
+  options.methods = {"vfe"};
+  options.ranks = {10, 10};
+  EXPECT_THROW(compare_approximations(data, rows_of(test), fit_options(), options),
+               InvalidArgument);
+}
+
 TEST(CompareApproximations, StopsWithWhatIsDone) {
   const auto data = smooth(30, 1), test = smooth(5, 2);
   ApproximationsOptions options;
