@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "mercer/core/stop.hpp"
+#include "mercer/core/subnormals.hpp"
 #include "mercer/core/threads.hpp"
 
 namespace mercer::linalg::detail {
@@ -46,6 +47,7 @@ bool TileQueue::wait_for(Index tile) const {
 
 void TileQueue::run(Index count, const std::function<void(Index)>& body) {
   parallel_for(std::min<Index>(num_threads(), count), [&](Index, int) {
+    const NoSubnormals flushed;
     try {
       for (Index task = next_++; task < count && !failed_.load(); task = next_++) {
         stop_if_requested(doing_);
