@@ -34,8 +34,9 @@ struct LbfgsOptions {
   /// Of the given Hessian: curvatures below count as this much. A Hessian of another place may be
   /// flat where the function is not, and steps along such an axis would be far too long.
   double least_curvature = 0;
-  /// No variable moves further than this in the first trial of a step after the first one, which
-  /// a model that is flat along one of them would ask for; 0: no limit.
+  /// The first trial of a step moves no variable further than this: a model that is flat along a
+  /// variable asks for far too much. Without a Hessian the very first step has length 1 all the
+  /// same. 0: no limit.
   double longest_step = 0;
 };
 
